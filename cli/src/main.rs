@@ -1,0 +1,2 @@
+//! The door: one file a verb.
+fn main() {}
