@@ -1,0 +1,80 @@
+//! Files that appear under their name only when they are complete.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+const BUFFER: usize = 256 << 10;
+
+/// A file being written as `.NAME.partial` beside its final name.
+///
+/// Dropped before [`AtomicFile::finish`], it is removed. A killed process leaves it behind, and the next one that
+/// writes the same file overwrites it.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: BufWriter<File>,
+    partial: PathBuf,
+    path: PathBuf,
+    finished: bool,
+}
+
+impl AtomicFile {
+    /// Starts writing what will be `path`.
+    ///
+    /// # Errors
+    /// `path` has no file name, or the partial file cannot be made in its folder.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref().to_path_buf();
+        let failed = |source| Error::Write { path: path.clone(), source };
+        let Some(name) = path.file_name() else {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a file name")));
+        };
+        let partial = path.with_file_name(format!(".{}.partial", name.to_string_lossy()));
+        let file = File::create(&partial).map_err(failed)?;
+        Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), partial, path, finished: false })
+    }
+
+    /// Writes everything to the disk and gives the file its final name, replacing what had it before.
+    ///
+    /// # Errors
+    /// No space left, or any other refusal; the partial file is then removed.
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.complete().map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+
+    fn complete(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        fs::rename(&self.partial, &self.path)?;
+        self.finished = true;
+        // The rename itself is safe only once the folder is on the disk.
+        let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()
+    }
+
+    /// Names the file in an error.
+    fn named(&self, e: io::Error) -> io::Error {
+        io::Error::new(e.kind(), format!("{}: cannot write: {e}", self.path.display()))
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.file.write(buf).map_err(|e| self.named(e))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().map_err(|e| self.named(e))
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Nothing better can be done with a failure here than to leave the partial file.
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What can be wrong with input or output files: one line that says what, where and what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why reading or writing failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused to open or read a file.
+    #[error("{}: cannot read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The operating system refused to write a file.
+    #[error("{}: cannot write: {source}", path.display())]
+    Write {
+        /// The file, by its final name.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file as a whole is not usable.
+    #[error("{}: {fault}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: FileFault,
+    },
+    /// A FASTQ record is wrong.
+    #[error("{}: record {record}: {fault}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Record number, from 1.
+        record: u64,
+        /// What is wrong with it.
+        fault: RecordFault,
+    },
+    /// A FASTA line is wrong.
+    #[error("{}: line {line}: {fault}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Line number, from 1.
+        line: u64,
+        /// What is wrong with it.
+        fault: LineFault,
+    },
+    /// An odd number of mate files.
+    #[error(
+        "{}: has no mate file: give the files of read 1 and read 2 in turn, or say that mates are interleaved",
+        path.display()
+    )]
+    Odd {
+        /// The last file of the list.
+        path: PathBuf,
+    },
+    /// No file for a sample.
+    #[error("no reads given for the {sample} sample: name at least one lane of FASTQ files")]
+    NoFiles {
+        /// `normal` or `tumour`.
+        sample: &'static str,
+    },
+    /// The same reads given twice.
+    #[error("{} and {} are the same reads: give each file once", first.display(), second.display())]
+    Twice {
+        /// The file named first.
+        first: PathBuf,
+        /// The file named later.
+        second: PathBuf,
+    },
+    /// Two mate files hold different numbers of records.
+    #[error(
+        "{}: ends after {records} records while {} goes on: mates are missing, give files that hold the same templates in the same order",
+        short.display(), long.display()
+    )]
+    MatesMissing {
+        /// The file that ends first.
+        short: PathBuf,
+        /// Records in it.
+        records: u64,
+        /// The file that goes on.
+        long: PathBuf,
+    },
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, fault: FileFault) -> Self {
+        Error::File { path: path.into(), fault }
+    }
+
+    pub(crate) fn record(path: &Path, record: u64, fault: RecordFault) -> Self {
+        Error::Record { path: path.into(), record, fault }
+    }
+}
+
+/// What can be wrong with a whole file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileFault {
+    /// No byte in it, or a gzip file of nothing.
+    #[error("is empty: give a file with at least one record")]
+    Empty,
+    /// A folder, pipe or device: genuma reads its input twice.
+    #[error("is not a regular file: reads are read twice, so save them to a file first")]
+    NotRegular,
+    /// Another format, recognised by its first bytes.
+    #[error("is {found}, not {wanted}: {remedy}")]
+    Format {
+        /// What it looks like.
+        found: &'static str,
+        /// What it should be.
+        wanted: &'static str,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+}
+
+/// What can be wrong with a FASTQ record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordFault {
+    /// The compressed stream ends too early.
+    #[error("the gzip data end before their end: the file is truncated, copy or make it again")]
+    GzipTruncated,
+    /// The compressed stream is damaged or followed by something else.
+    #[error("damaged gzip data ({0}): copy or make the file again")]
+    GzipCorrupt(String),
+    /// The file ends within the record.
+    #[error("the file ends in the middle of it: the file is truncated, copy or make it again")]
+    Truncated,
+    /// The first line is not a header.
+    #[error("starts with {0} instead of '@': not four lines a record, or damaged")]
+    NoAt(Shown),
+    /// The third line is not a separator.
+    #[error("its third line starts with {0} instead of '+': not four lines a record, or damaged")]
+    NoPlus(Shown),
+    /// Sequence and quality differ in length.
+    #[error("{seq} bases but {qual} qualities: the file is damaged, copy or make it again")]
+    Lengths {
+        /// Length of the sequence.
+        seq: usize,
+        /// Length of the quality string.
+        qual: usize,
+    },
+    /// A letter that is not in the IUPAC alphabet.
+    #[error("{0} in the sequence is not a base (IUPAC letter)")]
+    Letter(Shown),
+    /// A quality outside `!`..=`~`.
+    #[error("{0} in the qualities is outside '!' to '~' (Phred+33)")]
+    Quality(Shown),
+    /// The record is too long to be a read.
+    #[error("longer than {0} bytes: not a FASTQ of reads, or damaged")]
+    TooLong(usize),
+    /// The mate has another name.
+    #[error("read \"{name}\" has mate \"{mate}\" in {}: mates must come in the same order", mate_path.display())]
+    Names {
+        /// Name of this read.
+        name: String,
+        /// Name of the read that should be its mate.
+        mate: String,
+        /// File of the mate.
+        mate_path: PathBuf,
+    },
+    /// Both mates say that they are the same read of the template.
+    #[error("\"{name}\" and its mate in {} both say that they are read {number}: give read 1 and read 2", mate_path.display())]
+    SameMate {
+        /// Name of the template.
+        name: String,
+        /// 1 or 2.
+        number: char,
+        /// File of the mate.
+        mate_path: PathBuf,
+    },
+    /// The last record of an interleaved file has no mate.
+    #[error("has no mate: an interleaved file holds read 1 and read 2 in turn")]
+    NoMate,
+}
+
+/// What can be wrong with a FASTA line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineFault {
+    /// The compressed stream is damaged or truncated.
+    #[error("damaged gzip data ({0}): copy or make the file again")]
+    Gzip(String),
+    /// The file does not start with a header.
+    #[error("starts with {0} instead of '>': not a FASTA file")]
+    NoHeader(Shown),
+    /// A header without a name.
+    #[error("'>' without a name: name every sequence")]
+    NoName,
+    /// A name that was used before.
+    #[error("sequence name \"{name}\" was used on line {first}: rename one of them")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// Line of its first use.
+        first: u64,
+    },
+    /// A record without any base.
+    #[error("sequence \"{0}\" has no bases: remove it or complete the file")]
+    NoBases(String),
+    /// A letter that is not in the IUPAC alphabet.
+    #[error("{0} is not a base (IUPAC letter)")]
+    Letter(Shown),
+}
+
+/// A byte as it is shown in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown(pub u8);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            b'\n' => write!(f, "an empty line"),
+            b @ b' '..=b'~' => write!(f, "'{}'", b as char),
+            b => write!(f, "byte 0x{b:02x}"),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! FASTQ, four lines a record: cutting a file into blocks of whole records, and checking and pairing the records.
+//!
+//! Cutting only looks for line ends, so it is short enough to be done by one thread at a time;
+//! everything else happens in whichever thread holds the block.
+
+use std::path::{Path, PathBuf};
+
+use crate::batch::{Mate, PairBatch};
+use crate::error::{Error, FileFault, RecordFault, Shown};
+use crate::inflate::{Damage, Inflate};
+use crate::meter::Meter;
+
+/// Bytes decompressed at once.
+const CHUNK: usize = 64 << 10;
+/// Records in a block of short reads: about 350 KiB of 2×150 bp per file.
+const BLOCK_RECORDS: usize = 1024;
+/// Longer records make blocks of fewer of them, so that a block stays near this many bytes.
+const BLOCK_BYTES: usize = 512 << 10;
+/// No read is as long as this, in bytes of its record.
+const MAX_RECORD: usize = 64 << 20;
+const LINES: usize = 4;
+
+/// Consecutive whole records of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    /// Bytes of `bytes` that are in use; the rest is room that keeps its pages.
+    filled: usize,
+    /// Where each line ends (its `\n`), four a record.
+    ends: Vec<usize>,
+    /// Records of the file before this block.
+    before: u64,
+}
+
+impl Block {
+    pub(crate) fn records(&self) -> usize {
+        self.ends.len() / LINES
+    }
+
+    /// The lines of the record at `i`, without line ends.
+    fn lines(&self, i: usize) -> [&[u8]; LINES] {
+        let ends = &self.ends[i * LINES..(i + 1) * LINES];
+        let mut start = if i == 0 { 0 } else { self.ends[i * LINES - 1] + 1 };
+        std::array::from_fn(|line| {
+            let text = &self.bytes[start..ends[line]];
+            start = ends[line] + 1;
+            text.strip_suffix(b"\r").unwrap_or(text)
+        })
+    }
+}
+
+/// One FASTQ file being cut into blocks.
+pub(crate) struct Stream<'m> {
+    path: PathBuf,
+    inflate: Inflate<'m>,
+    /// What was decompressed beyond the last block.
+    rest: Vec<u8>,
+    /// Records handed out.
+    records: u64,
+    chunk: usize,
+}
+
+impl<'m> Stream<'m> {
+    /// Opens a file and checks that it starts like FASTQ.
+    pub(crate) fn open(path: &Path, meter: &'m Meter) -> Result<Self, Error> {
+        Self::with_chunk(path, meter, CHUNK)
+    }
+
+    /// Same, decompressing `chunk` bytes at a time.
+    fn with_chunk(path: &Path, meter: &'m Meter, chunk: usize) -> Result<Self, Error> {
+        let inflate = Inflate::open(path, meter)?;
+        let mut stream = Stream { path: path.into(), inflate, rest: Vec::new(), records: 0, chunk };
+        stream.rest.resize(chunk, 0);
+        let n = stream.inflate.fill(&mut stream.rest).map_err(|d| damaged(path, 1, d))?;
+        stream.rest.truncate(n);
+        let Some(&first) = stream.rest.first() else {
+            return Err(Error::file(path, FileFault::Empty));
+        };
+        if let Some((found, remedy)) = other_format(&stream.rest) {
+            return Err(Error::file(path, FileFault::Format { found, wanted: "FASTQ", remedy }));
+        }
+        if first != b'@' {
+            return Err(Error::record(path, 1, RecordFault::NoAt(Shown(first))));
+        }
+        Ok(stream)
+    }
+
+    /// A number of records, even, that makes blocks of a good size.
+    pub(crate) fn block_records(&self) -> usize {
+        let first = memchr::memchr_iter(b'\n', &self.rest).nth(LINES - 1).unwrap_or(BLOCK_BYTES) + 1;
+        (BLOCK_BYTES / first).clamp(2, BLOCK_RECORDS) & !1
+    }
+
+    /// Moves the next `records` records into `block`, or as many as there are left.
+    pub(crate) fn cut(&mut self, block: &mut Block, records: usize) -> Result<(), Error> {
+        block.before = self.records;
+        block.ends.clear();
+        block.filled = self.rest.len();
+        if block.bytes.len() < block.filled {
+            block.bytes.resize(block.filled, 0);
+        }
+        block.bytes[..block.filled].copy_from_slice(&self.rest);
+        self.rest.clear();
+
+        let lines = records * LINES;
+        let mut scanned = 0;
+        loop {
+            let room = lines - block.ends.len();
+            let found = memchr::memchr_iter(b'\n', &block.bytes[scanned..block.filled]).take(room);
+            block.ends.extend(found.map(|at| scanned + at));
+            if block.ends.len() == lines {
+                break;
+            }
+            scanned = block.filled;
+            if !self.grow(block)? {
+                break;
+            }
+        }
+        let end = block.ends.last().map_or(0, |&at| at + 1);
+        self.rest.extend_from_slice(&block.bytes[end..block.filled]);
+        self.records += block.records() as u64;
+        if !block.ends.len().is_multiple_of(LINES) {
+            return Err(Error::record(&self.path, self.records + 1, RecordFault::Truncated));
+        }
+        Ok(())
+    }
+
+    /// Decompresses the next chunk into `block`; false at the end of the file.
+    fn grow(&mut self, block: &mut Block) -> Result<bool, Error> {
+        let whole = block.ends.len() / LINES;
+        let record = block.before + whole as u64 + 1;
+        let start = if whole == 0 { 0 } else { block.ends[whole * LINES - 1] + 1 };
+        if block.filled - start > MAX_RECORD {
+            return Err(Error::record(&self.path, record, RecordFault::TooLong(MAX_RECORD)));
+        }
+        // One byte more than the chunk, for the line end that the last line of a file may lack.
+        if block.bytes.len() < block.filled + self.chunk + 1 {
+            block.bytes.resize(block.filled + self.chunk + 1, 0);
+        }
+        let room = &mut block.bytes[block.filled..block.filled + self.chunk];
+        let n = self.inflate.fill(room).map_err(|d| damaged(&self.path, record, d))?;
+        if n == 0 && block.filled > start && block.bytes[block.filled - 1] != b'\n' {
+            block.bytes[block.filled] = b'\n';
+            block.filled += 1;
+            return Ok(true);
+        }
+        block.filled += n;
+        Ok(n > 0)
+    }
+}
+
+fn damaged(path: &Path, record: u64, damage: Damage) -> Error {
+    let fault = match damage {
+        Damage::Io(source) => return Error::Read { path: path.into(), source },
+        Damage::Truncated => RecordFault::GzipTruncated,
+        Damage::Corrupt(what) => RecordFault::GzipCorrupt(what),
+    };
+    Error::record(path, record, fault)
+}
+
+/// Formats that are often given by mistake.
+fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    match head {
+        [b'B', b'A', b'M', 1, ..] => Some(("a BAM file", "turn it into FASTQ with samtools fastq")),
+        [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
+        [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
+            Some(("a SAM file", "turn it into FASTQ with samtools fastq"))
+        }
+        _ => None,
+    }
+}
+
+/// A checked record.
+struct Record<'a> {
+    /// First word of the header, without a closing `/1` or `/2`.
+    name: &'a [u8],
+    /// `1` or `2` where the header says which read of the template it is.
+    number: Option<u8>,
+    mate: Mate<'a>,
+}
+
+/// Where a record is: its block, its number in it, and the file's path.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    block: &'a Block,
+    path: &'a Path,
+    index: usize,
+}
+
+impl<'a> Place<'a> {
+    fn fault(&self, fault: RecordFault) -> Error {
+        Error::record(self.path, self.block.before + self.index as u64 + 1, fault)
+    }
+
+    /// Checks a record as far as that is possible without its mate.
+    fn record(&self) -> Result<Record<'a>, Error> {
+        let [header, seq, plus, qual] = self.block.lines(self.index);
+        let first = |line: &[u8]| Shown(line.first().copied().unwrap_or(b'\n'));
+        let Some(header) = header.strip_prefix(b"@") else {
+            return Err(self.fault(RecordFault::NoAt(first(header))));
+        };
+        if !plus.starts_with(b"+") {
+            return Err(self.fault(RecordFault::NoPlus(first(plus))));
+        }
+        if seq.len() != qual.len() {
+            return Err(self.fault(RecordFault::Lengths { seq: seq.len(), qual: qual.len() }));
+        }
+        if !seq.iter().fold(true, |ok, &b| ok & usual(b))
+            && let Some(&b) = seq.iter().find(|&&b| !is_iupac(b))
+        {
+            return Err(self.fault(RecordFault::Letter(Shown(b))));
+        }
+        if !qual.iter().fold(true, |ok, &q| ok & is_quality(q)) {
+            let bad = qual.iter().find(|&&q| !is_quality(q)).map_or(0, |&q| q);
+            return Err(self.fault(RecordFault::Quality(Shown(bad))));
+        }
+        let (name, number) = template(header);
+        Ok(Record { name, number, mate: Mate { seq, qual } })
+    }
+}
+
+/// Letters nearly every read is made of; compared one by one so that the compiler can do it for many bases at once.
+fn usual(b: u8) -> bool {
+    (b == b'A') | (b == b'C') | (b == b'G') | (b == b'T') | (b == b'N')
+}
+
+/// Whether a byte is a letter of the IUPAC nucleotide alphabet, in either case.
+pub(crate) fn is_iupac(b: u8) -> bool {
+    matches!(
+        b.to_ascii_uppercase(),
+        b'A' | b'C'
+            | b'G'
+            | b'T'
+            | b'U'
+            | b'N'
+            | b'R'
+            | b'Y'
+            | b'S'
+            | b'W'
+            | b'K'
+            | b'M'
+            | b'B'
+            | b'D'
+            | b'H'
+            | b'V'
+    )
+}
+
+fn is_quality(q: u8) -> bool {
+    q.wrapping_sub(b'!') <= b'~' - b'!'
+}
+
+/// Template name and read number of a header: `name/1`, or `name 1:N:0:ACGT` (Casava 1.8), or just a name.
+fn template(header: &[u8]) -> (&[u8], Option<u8>) {
+    let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
+    let (word, rest) = header.split_at(end);
+    match (word, rest) {
+        ([name @ .., b'/', number @ (b'1' | b'2')], _) => (name, Some(*number)),
+        (_, [_, number @ (b'1' | b'2'), b':', ..]) => (word, Some(*number)),
+        _ => (word, None),
+    }
+}
+
+/// Checks the records of two blocks of mate files and appends them to `batch` as pairs.
+pub(crate) fn pair_up(blocks: [&Block; 2], paths: [&Path; 2], batch: &mut PairBatch) -> Result<(), Error> {
+    let place = |mate: usize, index| Place { block: blocks[mate], path: paths[mate], index };
+    let records = blocks.map(Block::records);
+    let both = records[0].min(records[1]);
+    (0..both).try_for_each(|i| push_pair([place(0, i), place(1, i)], batch))?;
+    if records[0] == records[1] {
+        return Ok(());
+    }
+    // Only the last block of a file is shorter than asked for, so the shorter one ends its file.
+    let (short, long) = if records[0] < records[1] { (0, 1) } else { (1, 0) };
+    Err(Error::MatesMissing {
+        short: paths[short].into(),
+        records: blocks[short].before + both as u64,
+        long: paths[long].into(),
+    })
+}
+
+/// Same for a block of an interleaved file.
+pub(crate) fn pair_up_interleaved(block: &Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+    let place = |index| Place { block, path, index };
+    let records = block.records();
+    (0..records / 2).try_for_each(|i| push_pair([place(2 * i), place(2 * i + 1)], batch))?;
+    if records % 2 == 1 {
+        return Err(place(records - 1).fault(RecordFault::NoMate));
+    }
+    Ok(())
+}
+
+fn push_pair(places: [Place<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
+    let [one, two] = [places[0].record()?, places[1].record()?];
+    let text = |s: &[u8]| String::from_utf8_lossy(s).into_owned();
+    if one.name != two.name {
+        let (name, mate) = (text(one.name), text(two.name));
+        return Err(places[0].fault(RecordFault::Names { name, mate, mate_path: places[1].path.into() }));
+    }
+    if let (Some(number), true) = (one.number, one.number == two.number) {
+        let (name, number) = (text(one.name), number as char);
+        return Err(places[0].fault(RecordFault::SameMate {
+            name,
+            number,
+            mate_path: places[1].path.into(),
+        }));
+    }
+    batch.push(one.name, [one.mate, two.mate]);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! How far reading has come, for whoever shows progress.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters that readers advance and anyone may poll.
+#[derive(Debug, Default)]
+pub struct Meter {
+    bytes_done: AtomicU64,
+    bytes_total: AtomicU64,
+    pairs: AtomicU64,
+}
+
+impl Meter {
+    /// Input bytes read so far, as they lie on the disk (compressed).
+    pub fn bytes_done(&self) -> u64 {
+        self.bytes_done.load(Relaxed)
+    }
+
+    /// Input bytes to read in all, as they lie on the disk; 0 before reading starts.
+    pub fn bytes_total(&self) -> u64 {
+        self.bytes_total.load(Relaxed)
+    }
+
+    /// Read pairs handed to the workers so far.
+    pub fn pairs(&self) -> u64 {
+        self.pairs.load(Relaxed)
+    }
+
+    pub(crate) fn expect_bytes(&self, n: u64) {
+        self.bytes_total.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn add_bytes(&self, n: u64) {
+        self.bytes_done.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn add_pairs(&self, n: u64) {
+        self.pairs.fetch_add(n, Relaxed);
+    }
+}

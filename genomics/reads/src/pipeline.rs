@@ -1,0 +1,182 @@
+//! Threads: every worker fetches blocks of mates itself, so that there is no queue to fill, drain or shut down.
+//!
+//! A lane's two files are two locked streams. A worker holds the first while it cuts a block, takes hold of the
+//! second before it lets go of the first, and so meets the mates of its block however many workers follow it. Two
+//! workers thus decompress the two files of one lane at the same time, more do so on other lanes, and all of them
+//! check, pair and work on their batches without any lock.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
+
+use crate::batch::PairBatch;
+use crate::error::Error;
+use crate::fastq::{Block, Stream, pair_up, pair_up_interleaved};
+use crate::lane::{Lane, LaneFiles};
+use crate::meter::Meter;
+
+/// Calls `work` on every batch of every lane from `threads` threads (at least one), each with a state of its own
+/// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run.
+///
+/// # Errors
+/// The first error, of reading or of `work`, stops all threads and is returned.
+///
+/// # Panics
+/// A panic in `init` or `work` stops all threads and goes on in the caller.
+pub fn for_each_batch<S, I, W, E>(
+    lanes: &[Lane],
+    threads: usize,
+    meter: &Meter,
+    init: I,
+    work: W,
+) -> Result<Vec<S>, E>
+where
+    S: Send,
+    I: Fn() -> S + Sync,
+    W: Fn(&mut S, &PairBatch) -> Result<(), E> + Sync,
+    E: From<Error> + Send,
+{
+    for path in lanes.iter().flat_map(Lane::paths) {
+        let meta = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
+        meter.expect_bytes(meta.len());
+    }
+    let sources: Vec<Source<'_>> = lanes.iter().map(|lane| Source::new(lane, meter)).collect();
+    let stop = AtomicBool::new(false);
+    let first_error = Mutex::new(None);
+
+    let worker = |id: usize| {
+        let _stop_if_panicking = StopOnPanic(&stop);
+        let mut state = init();
+        let mut hands = Hands::default();
+        // Each worker starts on another lane: the fewer there are on one, the less they wait for each other.
+        let result = (0..sources.len()).map(|i| &sources[(id + i) % sources.len()]).try_for_each(|source| {
+            while !stop.load(Relaxed) && source.fetch(&mut hands)? {
+                meter.add_pairs(hands.batch.len() as u64);
+                work(&mut state, &hands.batch)?;
+            }
+            Ok(())
+        });
+        if let Err(e) = result {
+            stop.store(true, Relaxed);
+            lock(&first_error).get_or_insert(e);
+        }
+        state
+    };
+    let ended: Vec<_> = thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads.max(1)).map(|id| scope.spawn(move || worker(id))).collect();
+        handles.into_iter().map(|handle| handle.join()).collect()
+    });
+    let states = ended.into_iter().map(|end| end.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+    match lock(&first_error).take() {
+        Some(error) => Err(error),
+        None => Ok(states),
+    }
+}
+
+/// What a worker reads with; reused for every batch.
+#[derive(Default)]
+struct Hands {
+    blocks: [Block; 2],
+    batch: PairBatch,
+}
+
+/// One lane being read by several workers.
+struct Source<'a> {
+    lane: &'a Lane,
+    meter: &'a Meter,
+    first: Mutex<First<'a>>,
+    /// The file of read 2; absent before it is opened and when mates are interleaved.
+    second: Mutex<Option<Stream<'a>>>,
+}
+
+/// The only or first file of a lane.
+enum First<'a> {
+    Unopened,
+    Open { stream: Stream<'a>, block_records: usize },
+    Done,
+}
+
+impl<'a> Source<'a> {
+    fn new(lane: &'a Lane, meter: &'a Meter) -> Self {
+        Source { lane, meter, first: Mutex::new(First::Unopened), second: Mutex::new(None) }
+    }
+
+    /// Reads the lane's next batch; false when there is none left.
+    fn fetch(&self, hands: &mut Hands) -> Result<bool, Error> {
+        let Hands { blocks, batch } = hands;
+        batch.clear();
+        batch.sample = self.lane.sample;
+        if !self.cut(blocks)? {
+            return Ok(false);
+        }
+        let [one, two] = &*blocks;
+        match &self.lane.files {
+            LaneFiles::Interleaved(path) => pair_up_interleaved(one, path, batch)?,
+            LaneFiles::Pair(path_one, path_two) => pair_up([one, two], [path_one, path_two], batch)?,
+        }
+        Ok(!batch.is_empty())
+    }
+
+    /// Cuts the next block, or the next two of mates, under the locks; false when there is none left.
+    ///
+    /// After an error the lane counts as done, so that no other worker reports what only follows from it.
+    fn cut(&self, [one, two]: &mut [Block; 2]) -> Result<bool, Error> {
+        let mut first = lock(&self.first);
+        if let First::Unopened = *first {
+            *first = First::Done;
+            *first = self.open()?;
+        }
+        let First::Open { stream, block_records } = &mut *first else {
+            return Ok(false);
+        };
+        let wanted = *block_records;
+        let result = stream.cut(one, wanted);
+        if result.is_err() || one.records() < wanted {
+            *first = First::Done;
+        }
+        result?;
+        if let LaneFiles::Interleaved(_) = self.lane.files {
+            return Ok(true);
+        }
+        let mut second = lock(&self.second);
+        drop(first);
+        let Some(stream) = second.as_mut() else {
+            return Ok(false);
+        };
+        let result = stream.cut(two, wanted);
+        if result.is_err() {
+            *second = None;
+        }
+        result.map(|()| true)
+    }
+
+    fn open(&self) -> Result<First<'a>, Error> {
+        let path = match &self.lane.files {
+            LaneFiles::Interleaved(path) => path,
+            LaneFiles::Pair(path, mates) => {
+                *lock(&self.second) = Some(Stream::open(mates, self.meter)?);
+                path
+            }
+        };
+        let stream = Stream::open(path, self.meter)?;
+        let block_records = stream.block_records();
+        Ok(First::Open { stream, block_records })
+    }
+}
+
+/// Tells the other workers to stop when its own thread panics.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+/// Takes a lock even if its last holder panicked: the panic itself is passed on when the threads are joined.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
