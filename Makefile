@@ -1,0 +1,27 @@
+# Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint bench-call
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+build: ## build the release binary, target/release/genuma
+	@scripts/setup.sh build
+	cargo build --release --locked
+
+demo: ## simulate a small tumour and normal pair, call it, score it
+	@scripts/setup.sh build
+	@scripts/demo.sh
+
+test: lint ## lint, then run every test
+	@scripts/setup.sh test
+	cargo test --workspace --locked
+
+lint: ## check format and lints
+	@scripts/setup.sh build
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
+	@scripts/setup.sh build bench
+	@bench/call.sh $(ARGS)

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Simulates a small tumour and normal pair, calls it, scores the calls against the truth.
+#
+# usage: scripts/demo.sh [DIR]        DIR: where everything is written, target/demo unless given
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-target/demo}
+target=${CARGO_TARGET_DIR:-target}
+
+say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
+run() {
+  say "$@"
+  "$@"
+}
+
+run cargo build --release --locked --package genuma
+genuma=$target/release/genuma
+rm -rf "$out"
+mkdir -p "$out"
+
+run "$genuma" simulate --genome-size 1000000 --snvs 60 --indels 30 --svs 10 \
+  --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o "$out/pair"
+run "$genuma" call --tumor "$out"/pair/tumor_{1,2}.fq.gz --normal "$out"/pair/normal_{1,2}.fq.gz \
+  --reference "$out/pair/genome.fa" -o "$out/calls"
+run "$genuma" evaluate "$out/pair/truth.vcf" "$out/calls/somatic.vcf.gz" --reference "$out/pair/genome.fa"
+
+printf '\nThe calls, each with its tumour and normal reads side by side: %s\n' "$(realpath "$out/calls/report.html")"

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Installs what genuma needs on Debian or Ubuntu, and says nothing when all of it is there.
+#
+# usage: scripts/setup.sh build|test|bench ...
+set -euo pipefail
+
+# minibwa is C and is bound by bindgen (libclang).
+build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
+# The tools that judge our files: VCF, BAM, and the report in a browser.
+test=(bcftools samtools tabix chromium)
+# The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
+bench=(bwa samtools bcftools tabix delly openjdk-17-jre-headless maven time)
+
+if [ $# -eq 0 ]; then
+  echo "usage: scripts/setup.sh build|test|bench ..." >&2
+  exit 2
+fi
+wanted=()
+for part in "$@"; do
+  case $part in
+    build) wanted+=("${build[@]}") ;;
+    test) wanted+=("${test[@]}") ;;
+    bench) wanted+=("${bench[@]}") ;;
+    *)
+      echo "setup: no part '$part': say build, test or bench" >&2
+      exit 2
+      ;;
+  esac
+done
+
+installed() {
+  dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -q '^installed$'
+}
+
+missing=()
+for package in "${wanted[@]}"; do
+  installed "$package" || missing+=("$package")
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "setup: this is no Debian system: install the equivalents of ${missing[*]} by hand" >&2
+    exit 1
+  fi
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "setup: needs root to install ${missing[*]}: run 'apt-get install ${missing[*]}' as root" >&2
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "setup: installing ${missing[*]}" >&2
+  log=$(mktemp)
+  apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >>"$log" 2>&1; }
+  if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; }; then
+    tail -n 20 "$log" >&2
+    echo "setup: apt-get failed, the whole log is in $log" >&2
+    exit 1
+  fi
+  rm -f "$log"
+fi
+
+if ! command -v cargo >/dev/null; then
+  echo "setup: no cargo: install Rust 1.91 or newer with rustup (https://rustup.rs); Debian's rustc is too old" >&2
+  exit 1
+fi
