@@ -1,0 +1,111 @@
+//! Joint k-mer counting. Modules in the order data flows through them.
+mod bins;
+pub mod encode;
+mod minimizer;
+mod pipeline;
+mod plan;
+mod scatter;
+mod superkmer;
+mod tally;
+
+use std::path::PathBuf;
+
+pub use pipeline::count;
+pub use plan::least_memory;
+
+/// Smallest k: the tests use it; the genomes of interest start at 24.
+pub const MIN_K: u32 = 12;
+/// Largest k: a k-mer is one 64-bit word.
+pub const MAX_K: u32 = 32;
+/// Slots of a [`Counted::spectra`] entry.
+pub const SPECTRUM_SLOTS: usize = 1024;
+
+/// What to count, and with what.
+#[derive(Debug, Clone)]
+pub struct CountParams {
+    /// K-mer length, [`MIN_K`]..=[`MAX_K`].
+    pub k: u32,
+    /// K-mers with a base under this Phred quality are not counted; 0 counts all.
+    pub min_base_quality: u8,
+    /// Threads to use, at least 1.
+    pub threads: usize,
+    /// Bytes the counter may allocate, beside the batches of reads and the picks. See [`least_memory`].
+    pub memory: u64,
+    /// Folder for what does not fit in `memory`.
+    pub work: PathBuf,
+}
+
+/// Joint counters of one root: the canonical (k-2)-mer in the middle of k-mers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RootCounters {
+    /// The root, two bits a base, the first base in the highest bits.
+    pub stem: u64,
+    /// `counts[4 * first + last][sample]`: how often `sample` has the k-mer first-stem-last, both strands summed.
+    ///
+    /// When the stem is its own reverse complement (even k), first-stem-last and its reverse complement have the same
+    /// stem: their count is in the smaller of the slots `4 * first + last` and `4 * (3 - last) + (3 - first)`, and
+    /// the other is 0.
+    pub counts: [[u32; 2]; 16],
+}
+
+/// The outcome of [`count`].
+#[derive(Debug)]
+pub struct Counted<P> {
+    /// What `select` picked, sorted.
+    pub picks: Vec<P>,
+    /// `spectra[sample][m]`: distinct canonical k-mers that `sample` has `m` times; the last slot also holds those it
+    /// has more often; slot 0 is 0.
+    pub spectra: [Vec<u64>; 2],
+    /// Sizes.
+    pub stats: CountStats,
+}
+
+/// Sizes of a count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CountStats {
+    /// Bases read, per sample.
+    pub bases: [u64; 2],
+    /// K-mers counted, per sample.
+    pub kmers: [u64; 2],
+    /// Distinct canonical k-mers of both samples together.
+    pub distinct: u64,
+    /// Distinct roots of both samples together.
+    pub roots: u64,
+    /// Bytes of all super-k-mers.
+    pub packed_bytes: u64,
+    /// Bytes written to the spill file.
+    pub spilled_bytes: u64,
+    /// Number of bins.
+    pub bins: u64,
+    /// Passes over bins beyond one a bin, made because a bin's table did not fit the memory.
+    pub extra_passes: u64,
+}
+
+/// Why a count failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The reads could not be read.
+    #[error(transparent)]
+    Reads(#[from] genuma_reads::Error),
+    /// A parameter is out of range.
+    #[error("{0}")]
+    Params(String),
+    /// The spill file failed.
+    #[error(
+        "cannot {doing} the k-mer spill file in {} ({:.1} GB so far): {source}; give more memory, or a work folder \
+         with more room", .work.display(), *.at as f64 / 1e9
+    )]
+    Spill {
+        /// `read` or `write`.
+        doing: &'static str,
+        /// The work folder.
+        work: PathBuf,
+        /// Bytes in the file.
+        at: u64,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Super-k-mers: runs of k-mers whose roots share a minimizer, stored as one piece of sequence.
+//!
+//! A record is one byte, the sample in its highest bit and the number of k-mers less one below, followed by the bases,
+//! four a byte, the first in the highest bits; the unused bits of the last byte are zero.
+
+use crate::Error;
+use crate::encode::{mask, revcomp};
+use crate::minimizer::Minimizers;
+use genuma_reads::{Mate, dna};
+
+/// K-mers in one record at most.
+pub const MAX_KMERS: usize = 128;
+
+/// Bytes of the longest record: 128 k-mers of 32 bases.
+pub const MAX_RECORD: usize = record_bytes(MAX_KMERS, 32);
+
+/// Bytes of a record of `kmers` k-mers.
+pub const fn record_bytes(kmers: usize, k: u32) -> usize {
+    1 + (kmers + k as usize - 1).div_ceil(4)
+}
+
+/// One super-k-mer of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SuperKmer {
+    /// Minimizer shared by the roots.
+    pub minimizer: u32,
+    /// First base, counted from the read's start.
+    pub start: usize,
+    /// Number of k-mers, 1..=[`MAX_KMERS`].
+    pub kmers: usize,
+}
+
+/// Cuts reads into super-k-mers; keeps its memory between reads.
+#[derive(Debug)]
+pub struct Cutter {
+    k: usize,
+    /// Lowest quality letter (Phred + 33) a base may have.
+    lowest: u8,
+    minimizers: Minimizers,
+    codes: Vec<u8>,
+    /// The read two bits a base, 32 bases a word, and one word more.
+    words: Vec<u64>,
+}
+
+impl Cutter {
+    /// For `k`-mers without bases under Phred quality `min_base_quality`.
+    pub fn new(k: u32, min_base_quality: u8) -> Self {
+        // Quality 0 asks for nothing, so not even for a valid letter.
+        let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
+        Self { k: k as usize, lowest, minimizers: Minimizers::new(k), codes: Vec::new(), words: Vec::new() }
+    }
+
+    /// Calls `emit` with every super-k-mer of the read, in order, and with the read's packed bases, until it fails.
+    #[inline]
+    pub fn cut(
+        &mut self,
+        mate: Mate<'_>,
+        mut emit: impl FnMut(SuperKmer, &Packed<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.load(mate);
+        let packed = Packed { words: &self.words };
+        let mut at = 0;
+        for run in self.codes.split(|&c| c == dna::NOT_A_BASE) {
+            if run.len() >= self.k {
+                let minimizers = self.minimizers.of_roots(run);
+                let mut start = at;
+                for same in minimizers.chunk_by(|a, b| a == b) {
+                    for piece in same.chunks(MAX_KMERS) {
+                        emit(SuperKmer { minimizer: piece[0], start, kmers: piece.len() }, &packed)?;
+                        start += piece.len();
+                    }
+                }
+            }
+            at += run.len() + 1;
+        }
+        Ok(())
+    }
+
+    /// Codes and packs the bases; those of too low a quality become foreign letters.
+    fn load(&mut self, mate: Mate<'_>) {
+        let lowest = self.lowest;
+        self.codes.clear();
+        self.codes.extend(
+            mate.seq
+                .iter()
+                .zip(mate.qual)
+                .map(|(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::code(base) }),
+        );
+        self.words.clear();
+        self.words.extend(self.codes.chunks(32).map(|bases| {
+            let word = bases.iter().fold(0u64, |w, &c| (w << 2) | u64::from(c & 3));
+            word << (64 - 2 * bases.len())
+        }));
+        self.words.push(0);
+    }
+}
+
+/// The bases of a read, two bits each.
+#[derive(Debug)]
+pub struct Packed<'a> {
+    words: &'a [u64],
+}
+
+impl Packed<'_> {
+    /// 32 bases from base `at` on, the first in the highest bits; what lies beyond the read's last word is zero.
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        let (i, shift) = (at / 32, 2 * (at % 32));
+        let next = self.words.get(i + 1).copied().unwrap_or(0);
+        // Shifting by 64 is not defined, so the second word moves in two steps.
+        (self.words[i] << shift) | ((next >> 1) >> (63 - shift))
+    }
+
+    /// Writes the record of `piece` at the start of `out` (at least [`MAX_RECORD`] + 8 bytes) and returns its length.
+    #[inline]
+    pub fn write_record(&self, piece: SuperKmer, k: u32, sample: u8, out: &mut [u8]) -> usize {
+        let bases = piece.kmers + k as usize - 1;
+        out[0] = (sample << 7) | (piece.kmers - 1) as u8;
+        let (mut from, mut at) = (0, 1);
+        while from < bases {
+            let word = self.word(piece.start + from) & !mask_below(bases - from);
+            out[at..at + 8].copy_from_slice(&word.to_be_bytes());
+            from += 32;
+            at += 8;
+        }
+        record_bytes(piece.kmers, k)
+    }
+}
+
+/// The bits of a word of 32 bases after its first `bases`.
+#[inline]
+fn mask_below(bases: usize) -> u64 {
+    if bases >= 32 { 0 } else { u64::MAX >> (2 * bases) }
+}
+
+/// Calls `each` with the sample and the key of every k-mer of `records` (whole records).
+///
+/// The key of a k-mer is `stem << 4 | first << 2 | last` in the strand that makes it smaller. The stem decides, unless
+/// it is its own reverse complement; then the strand with the smaller pair of flanking bases is taken, so that a
+/// canonical k-mer always has one key.
+#[inline]
+pub fn for_each_key(records: &[u8], k: u32, mut each: impl FnMut(usize, u64)) {
+    let (mask, stem, top) = (mask(k), mask(k - 2), 2 * (k - 1));
+    let key = |kmer: u64| (((kmer >> 2) & stem) << 4) | ((kmer >> top) << 2) | (kmer & 3);
+    let mut records = records;
+    while let Some((&head, bases)) = records.split_first() {
+        let (sample, kmers) = (usize::from(head >> 7), usize::from(head & 127) + 1);
+        let mut forward = load(bases, 0) >> (64 - 2 * k);
+        let mut reverse = revcomp(forward, k);
+        each(sample, key(forward).min(key(reverse)));
+        // The bases after the first k-mer, a word at a time.
+        let mut at = k as usize;
+        let end = k as usize + kmers - 1;
+        while at < end {
+            let mut word = load(bases, at / 4) << (2 * (at % 4));
+            let take = (end - at).min(32 - at % 4);
+            for _ in 0..take {
+                let code = word >> 62;
+                word <<= 2;
+                forward = ((forward << 2) | code) & mask;
+                reverse = (reverse >> 2) | ((3 - code) << top);
+                each(sample, key(forward).min(key(reverse)));
+            }
+            at += take;
+        }
+        records = &bases[record_bytes(kmers, k) - 1..];
+    }
+}
+
+/// Eight bytes from `at` on, the first in the highest bits; zeros where there are fewer.
+#[inline]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    let rest = &bytes[at..];
+    match rest.first_chunk() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => rest.iter().enumerate().fold(0, |w, (i, &b)| w | (u64::from(b) << (56 - 8 * i))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::{kmers, unpack};
+    use crate::tests::{by_definition, random_bases};
+
+    /// Bytes of all records of a read, and the read's super-k-mers.
+    fn records(
+        seq: &[u8],
+        qual: &[u8],
+        k: u32,
+        min_base_quality: u8,
+        sample: u8,
+    ) -> (Vec<u8>, Vec<SuperKmer>) {
+        let (mut bytes, mut pieces) = (Vec::new(), Vec::new());
+        Cutter::new(k, min_base_quality)
+            .cut(Mate { seq, qual }, |piece, packed| {
+                let mut record = [0xffu8; MAX_RECORD + 8];
+                let len = packed.write_record(piece, k, sample, &mut record);
+                bytes.extend_from_slice(&record[..len]);
+                pieces.push(piece);
+                Ok(())
+            })
+            .expect("nothing fails here");
+        (bytes, pieces)
+    }
+
+    #[test]
+    fn keys_are_those_of_the_reads_kmers() {
+        for k in [12, 13, 24, 25, 31, 32] {
+            for len in [0, 5, k as usize - 1, k as usize, k as usize + 1, 63, 64, 65, 150, 1000] {
+                let mut seq = random_bases(len, 7 * u64::from(k));
+                if len >= 150 {
+                    seq[40] = b'N';
+                    seq[97] = b'n';
+                }
+                let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 1);
+                let mut found = Vec::new();
+                for_each_key(&bytes, k, |sample, key| {
+                    assert_eq!(sample, 1);
+                    found.push(key);
+                });
+                let expected: Vec<u64> =
+                    kmers(&seq, k).map(|(_, m)| by_definition(&unpack(m.forward, k))).collect();
+                assert_eq!(found, expected, "k {k}, {len} bases");
+            }
+        }
+    }
+
+    #[test]
+    fn low_quality_bases_cut_like_foreign_letters() {
+        let seq = random_bases(150, 3);
+        let mut qual = vec![33 + 20; 150];
+        qual[60] = 33 + 19;
+        let mut cut = seq.clone();
+        cut[60] = b'N';
+        assert_eq!(records(&seq, &qual, 25, 20, 0), records(&cut, &[b'I'; 150], 25, 20, 0));
+        assert_eq!(records(&seq, &qual, 25, 19, 0), records(&seq, &[b'I'; 150], 25, 0, 0));
+        assert_eq!(records(&seq, &[0; 150], 25, 0, 0), records(&seq, &[b'I'; 150], 25, 0, 0));
+    }
+
+    #[test]
+    fn long_runs_are_cut_to_fit_a_record() {
+        let (bytes, pieces) = records(&[b'A'; 500], &[b'I'; 500], 31, 0, 0);
+        assert_eq!(pieces.iter().map(|p| p.kmers).collect::<Vec<_>>(), [128, 128, 128, 86]);
+        let mut n = 0;
+        for_each_key(&bytes, 31, |_, key| {
+            assert_eq!(key, 0);
+            n += 1;
+        });
+        assert_eq!(n, 470);
+    }
+}

@@ -1,0 +1,237 @@
+//! Counts the k-mers of one bin and hands them out root by root.
+//!
+//! A hash table with linear probing, placed by the stem alone: all k-mers of a root lie in one run of used slots, so
+//! sorting each short run brings roots together and the bin itself is never sorted.
+
+use crate::RootCounters;
+use crate::encode::mask;
+
+/// Slots of the smallest table.
+pub const MIN_SLOTS: usize = 1024;
+
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = size_of::<Slot>();
+
+/// One k-mer: its key and how often each sample has it. Nobody has it in a free slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    key: u64,
+    counts: [u32; 2],
+}
+
+impl Slot {
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.counts == [0, 0]
+    }
+}
+
+/// A share of all roots: those whose hash ends in the `bits` bits of `id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    bits: u32,
+    id: u64,
+}
+
+impl Class {
+    /// Every root.
+    pub const ALL: Self = Self { bits: 0, id: 0 };
+
+    #[inline]
+    fn has(self, hash: u64) -> bool {
+        self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
+    }
+
+    /// The class cut in two.
+    fn halves(self) -> [Self; 2] {
+        let bits = self.bits + 1;
+        [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
+    }
+}
+
+/// A hash of the stem that differs for different stems; the table takes its place from the high bits, classes from
+/// the low ones.
+#[inline]
+fn hash(key: u64) -> u64 {
+    let x = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// Counts of the k-mers of one bin, or of one class of its roots. Takes at most twice `max_slots` slots of memory
+/// (two tables while it grows).
+#[derive(Debug)]
+pub struct Tally {
+    slots: Vec<Slot>,
+    used: usize,
+    max_slots: usize,
+    class: Class,
+    left_out: Vec<Class>,
+}
+
+/// Slots of a table of `slots` that may be used before it has to grow.
+fn load_limit(slots: usize) -> usize {
+    slots / 8 * 5
+}
+
+impl Tally {
+    /// `max_slots` is rounded down to a power of two of at least [`MIN_SLOTS`].
+    pub fn new(max_slots: usize) -> Self {
+        let max_slots = 1 << max_slots.max(MIN_SLOTS).ilog2();
+        Self { slots: Vec::new(), used: 0, max_slots, class: Class::ALL, left_out: Vec::new() }
+    }
+
+    /// Empties the tally for the roots of `class`, for about `distinct` k-mers.
+    pub fn start(&mut self, class: Class, distinct: u64) {
+        let wanted = (distinct.min(self.max_slots as u64) as usize * 2).next_power_of_two();
+        self.slots.clear();
+        self.slots.resize(wanted.clamp(MIN_SLOTS, self.max_slots), Slot::default());
+        self.used = 0;
+        self.class = class;
+    }
+
+    /// Counts one k-mer of `sample`.
+    #[inline]
+    pub fn add(&mut self, sample: usize, key: u64) {
+        let hash = hash(key);
+        if !self.class.has(hash) {
+            return;
+        }
+        let slot = self.find(hash, key);
+        let fresh = slot.is_free();
+        slot.key = key;
+        slot.counts[sample] = slot.counts[sample].saturating_add(1);
+        if fresh {
+            self.used += 1;
+            if self.used > load_limit(self.slots.len()) {
+                self.make_room();
+            }
+        }
+    }
+
+    /// The slot that has `key`, or a free one for it.
+    #[inline]
+    fn find(&mut self, hash: u64, key: u64) -> &mut Slot {
+        let last = self.slots.len() - 1;
+        let mut at = (hash >> (64 - self.slots.len().ilog2())) as usize;
+        loop {
+            let slot = self.slots[at & last];
+            if slot.key == key || slot.is_free() {
+                return &mut self.slots[at & last];
+            }
+            at += 1;
+        }
+    }
+
+    /// Doubles the table, or, when it may not grow, keeps half of the class and leaves the other half for later.
+    #[cold]
+    fn make_room(&mut self) {
+        let slots = (self.slots.len() * 2).min(self.max_slots);
+        if slots == self.slots.len() {
+            let [kept, later] = self.class.halves();
+            self.class = kept;
+            self.left_out.push(later);
+        }
+        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
+        self.used = 0;
+        for slot in old.iter().filter(|s| !s.is_free()) {
+            let hash = hash(slot.key);
+            if self.class.has(hash) {
+                *self.find(hash, slot.key) = *slot;
+                self.used += 1;
+            }
+        }
+        if self.used > load_limit(self.slots.len()) {
+            self.make_room();
+        }
+    }
+
+    /// K-mers held.
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// A class left out so far, which needs another pass over the bin.
+    pub fn next_class(&mut self) -> Option<Class> {
+        self.left_out.pop()
+    }
+
+    /// Calls `each` once with every root, in no particular order, and empties the tally.
+    pub fn drain(&mut self, mut each: impl FnMut(&RootCounters)) {
+        // The table is a ring and never full: the run at its end goes on at its start.
+        let first_free = self.slots.iter().position(Slot::is_free).unwrap_or(self.slots.len());
+        let last_free = self.slots.iter().rposition(Slot::is_free).map_or(0, |at| at + 1);
+        let mut wrapped = [&self.slots[last_free..], &self.slots[..first_free]].concat();
+        emit_run(&mut wrapped, &mut each);
+        if first_free < last_free {
+            for run in self.slots[first_free..last_free].split_mut(Slot::is_free) {
+                emit_run(run, &mut each);
+            }
+        }
+        self.slots.clear();
+        self.used = 0;
+    }
+}
+
+/// Calls `each` with the roots of one run of used slots.
+fn emit_run(run: &mut [Slot], each: &mut impl FnMut(&RootCounters)) {
+    run.sort_unstable_by_key(|s| s.key);
+    for root in run.chunk_by(|a, b| a.key >> 4 == b.key >> 4) {
+        let mut counters = RootCounters { stem: root[0].key >> 4, counts: [[0; 2]; 16] };
+        for slot in root {
+            counters.counts[(slot.key & mask(2)) as usize] = slot.counts;
+        }
+        each(&counters);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    type Roots = BTreeMap<u64, [[u32; 2]; 16]>;
+
+    /// Counts `keys` with a table of at most `max_slots`, pass after pass, and says how many passes it took.
+    fn tally(keys: &[(usize, u64)], max_slots: usize) -> (Roots, usize) {
+        let (mut tally, mut roots, mut passes) = (Tally::new(max_slots), Roots::new(), 0);
+        let mut class = Some(Class::ALL);
+        while let Some(current) = class {
+            tally.start(current, 0);
+            keys.iter().for_each(|&(sample, key)| tally.add(sample, key));
+            assert!(tally.slots.len() <= max_slots);
+            tally.drain(|r| assert!(roots.insert(r.stem, r.counts).is_none(), "a root came twice"));
+            passes += 1;
+            class = tally.next_class();
+        }
+        (roots, passes)
+    }
+
+    fn keys(n: u64, stems: u64) -> Vec<(usize, u64)> {
+        let mix = |i: u64| i.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ (i >> 7);
+        (0..n)
+            .map(|i| ((mix(i) & 1) as usize, (((mix(i) >> 3) % stems) << 4) | ((mix(i) >> 58) & 15)))
+            .collect()
+    }
+
+    #[test]
+    fn roots_are_whole_and_counted_right_in_any_number_of_passes() {
+        let keys = keys(60_000, 5_000);
+        let mut expected = Roots::new();
+        for &(sample, key) in &keys {
+            expected.entry(key >> 4).or_default()[(key & 15) as usize][sample] += 1;
+        }
+        for (max_slots, min_passes) in [(1 << 20, 1), (1 << 14, 4), (1 << 10, 60)] {
+            let (roots, passes) = tally(&keys, max_slots);
+            assert_eq!(roots, expected);
+            assert!(passes >= min_passes && passes < 40 * min_passes, "{passes} passes");
+        }
+    }
+
+    #[test]
+    fn extreme_keys_are_kept_apart_from_free_slots() {
+        let (roots, _) = tally(&[(0, 0), (1, u64::MAX), (0, 0), (1, 0)], MIN_SLOTS);
+        assert_eq!(roots.len(), 2);
+        assert_eq!(roots[&0][0], [2, 1]);
+        assert_eq!(roots[&(u64::MAX >> 4)][15], [0, 1]);
+    }
+}

@@ -1,0 +1,247 @@
+//! The whole count against a plain map of k-mers as text.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use genuma_reads::{Lane, LaneFiles, Meter, dna};
+
+use crate::encode::pack;
+use crate::pipeline::count_by_plan;
+use crate::plan::Plan;
+use crate::{CountParams, CountStats, Counted, Error, RootCounters, SPECTRUM_SLOTS, count, least_memory};
+
+/// Random numbers from a seed (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % n
+    }
+}
+
+pub fn random_bases(len: usize, seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    (0..len).map(|_| b"ACGT"[random.below(4) as usize]).collect()
+}
+
+/// The key of a k-mer given as text: the smaller of both strands' stem, first, last.
+pub fn by_definition(kmer: &[u8]) -> u64 {
+    let key = |kmer: &[u8]| {
+        let (first, last) = (kmer[0], kmer[kmer.len() - 1]);
+        let rest = [&kmer[1..kmer.len() - 1], &[first], &[last]].concat();
+        pack(&rest).expect("bases only")
+    };
+    key(kmer).min(key(&dna::revcomp(kmer)))
+}
+
+type Roots = BTreeMap<u64, [[u32; 2]; 16]>;
+type Read = (Vec<u8>, Vec<u8>);
+
+/// Counts of all reads, `reads[sample]`.
+fn expected(reads: &[Vec<Read>; 2], k: u32, min_base_quality: u8) -> Roots {
+    let mut roots = Roots::new();
+    for (sample, reads) in reads.iter().enumerate() {
+        for (seq, qual) in reads {
+            for (kmer, qual) in seq.windows(k as usize).zip(qual.windows(k as usize)) {
+                let clean = kmer.iter().all(|&b| dna::code(b) < 4);
+                if clean && (min_base_quality == 0 || qual.iter().all(|&q| q - 33 >= min_base_quality)) {
+                    let key = by_definition(kmer);
+                    roots.entry(key >> 4).or_default()[(key & 15) as usize][sample] += 1;
+                }
+            }
+        }
+    }
+    roots
+}
+
+/// A folder with the reads of both samples as interleaved lanes.
+struct Files {
+    lanes: Vec<Lane>,
+    dir: tempfile::TempDir,
+}
+
+impl Files {
+    fn new(reads: &[Vec<Read>; 2]) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lanes = reads.iter().enumerate().map(|(sample, reads)| {
+            let path = dir.path().join(format!("{sample}.fq"));
+            let mut text = Vec::new();
+            for (i, (seq, qual)) in reads.iter().enumerate() {
+                text.extend(format!("@r{}\n", i / 2).bytes());
+                text.extend([seq.as_slice(), b"\n+\n", qual.as_slice(), b"\n"].concat());
+            }
+            fs::write(&path, text).expect("written");
+            Lane { sample: sample as u8, files: LaneFiles::Interleaved(path) }
+        });
+        Self { lanes: lanes.collect(), dir }
+    }
+
+    fn params(&self, k: u32) -> CountParams {
+        CountParams { k, min_base_quality: 0, threads: 2, memory: 64 << 20, work: self.dir.path().into() }
+    }
+}
+
+fn all(root: &RootCounters, picks: &mut Vec<(u64, [[u32; 2]; 16])>) {
+    picks.push((root.stem, root.counts));
+}
+
+/// Counts with `plan` or the usual one, and compares picks, spectra and stats with `roots`.
+fn assert_counts(files: &Files, params: &CountParams, plan: Option<Plan>, roots: &Roots) -> CountStats {
+    let meter = Meter::default();
+    let counted = match plan {
+        Some(plan) => count_by_plan(&plan, &files.lanes, params, &meter, all),
+        None => count(&files.lanes, params, &meter, all),
+    };
+    let Counted { picks, spectra, stats } = counted.expect("counted");
+    assert!(picks.iter().map(|(stem, counts)| (stem, counts)).eq(roots), "roots differ: {params:?} {plan:?}");
+    for sample in 0..2 {
+        let mut spectrum = vec![0; SPECTRUM_SLOTS];
+        let counts: Vec<usize> =
+            roots.values().flatten().map(|c| c[sample] as usize).filter(|&n| n > 0).collect();
+        counts.iter().for_each(|&n| spectrum[n.min(SPECTRUM_SLOTS - 1)] += 1);
+        assert_eq!(spectra[sample], spectrum);
+        assert_eq!(stats.kmers[sample], counts.iter().sum::<usize>() as u64);
+    }
+    assert_eq!(stats.roots, roots.len() as u64);
+    assert_eq!(stats.distinct, roots.values().flatten().filter(|c| **c != [0, 0]).count() as u64);
+    stats
+}
+
+/// Reads from both strands of a genome with repeats, with errors, foreign letters, short reads and low qualities.
+fn awkward_reads(n: usize, seed: u64) -> [Vec<Read>; 2] {
+    let random = &mut Random(seed);
+    let mut genome = random_bases(3000, seed);
+    genome.extend(b"CAG".repeat(100));
+    genome.extend(b"A".repeat(400));
+    genome.extend(b"ACGT".repeat(60));
+    genome.extend_from_within(200..900);
+    let mut read = |foreign: bool| -> Read {
+        let len = [0, 11, 40, 100, 150, 150, 150][random.below(7) as usize];
+        let at = random.below((genome.len() - len) as u64) as usize;
+        let mut seq = genome[at..at + len].to_vec();
+        if random.below(2) == 1 {
+            seq = dna::revcomp(&seq);
+        }
+        for base in &mut seq {
+            match random.below(200) {
+                0 => *base = b"ACGT"[random.below(4) as usize],
+                1 if foreign => *base = b'N',
+                2 => *base = base.to_ascii_lowercase(),
+                _ => {}
+            }
+        }
+        let qual = seq.iter().map(|_| if random.below(150) == 0 { b'#' } else { b'I' }).collect();
+        (seq, qual)
+    };
+    [(0..n).map(|_| read(true)).collect(), (0..n / 2 * 2).map(|_| read(false)).collect()]
+}
+
+#[test]
+fn counts_are_those_of_a_plain_map() {
+    let reads = awkward_reads(400, 1);
+    let files = Files::new(&reads);
+    for k in [12, 13, 24, 25, 31, 32] {
+        for min_base_quality in [0, 15] {
+            let params = CountParams { min_base_quality, ..files.params(k) };
+            let stats = assert_counts(&files, &params, None, &expected(&reads, k, min_base_quality));
+            assert_eq!(stats.spilled_bytes, 0);
+            let bases = reads.each_ref().map(|r| r.iter().map(|(seq, _)| seq.len() as u64).sum());
+            assert_eq!(stats.bases, bases);
+        }
+    }
+}
+
+#[test]
+fn threads_memory_and_bins_do_not_show() {
+    let reads = awkward_reads(3000, 2);
+    let files = Files::new(&reads);
+    for k in [24, 31] {
+        let roots = expected(&reads, k, 0);
+        for threads in [1, 2, 5] {
+            let params = CountParams { threads, memory: least_memory(threads), ..files.params(k) };
+            assert_counts(&files, &params, None, &roots);
+            for (bins, extents) in [(1, 1), (7, 7), (7, 20), (300, 600)] {
+                let plan = Plan { bins, extent: 4096, extents, private: 256, slots: 1024 };
+                let stats = assert_counts(&files, &params, Some(plan), &roots);
+                assert_eq!(stats.bins, bins as u64);
+                assert_eq!(stats.spilled_bytes > 0, bins < 300, "{stats:?}");
+                assert_eq!(stats.extra_passes > 0, bins < 300, "{stats:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn palindromic_stems_have_one_slot_a_kmer() {
+    // The stem of 10 bases is its own reverse complement.
+    let stem = b"ACGTCGACGT";
+    assert_eq!(dna::revcomp(stem), stem);
+    let kmer = [b"T", &stem[..], b"T"].concat();
+    let other = dna::revcomp(&kmer);
+    let own = [b"G", &stem[..], b"C"].concat();
+    let reads = [[&kmer, &other, &own, &own], [&other, &other, &kmer, &own]]
+        .map(|reads| reads.map(|seq| (seq.clone(), vec![b'I'; 12])).to_vec());
+    let files = Files::new(&reads);
+    let counted = count(&files.lanes, &files.params(12), &Meter::default(), all).expect("counted");
+    let mut counts = [[0; 2]; 16];
+    // T..T and A..A share the smaller slot, A..A; G..C is its own reverse complement.
+    counts[0] = [2, 3];
+    counts[4 * 2 + 1] = [2, 1];
+    assert_eq!(counted.picks, [(pack(stem).expect("bases"), counts)]);
+    assert_eq!(counted.stats.distinct, 2);
+}
+
+#[test]
+fn skewed_input_is_counted_in_the_least_memory() {
+    let poly_a: Read = (vec![b'A'; 150], vec![b'I'; 150]);
+    let one: Read = (random_bases(150, 5), vec![b'I'; 150]);
+    let reads = [vec![poly_a; 20_000], vec![one; 20_000]];
+    let files = Files::new(&reads);
+    let params = CountParams { memory: least_memory(2), ..files.params(31) };
+    let counted = count(&files.lanes, &params, &Meter::default(), all).expect("counted");
+    assert_eq!(counted.stats.kmers, [120 * 20_000; 2]);
+    assert_eq!(counted.stats.distinct, 121);
+    assert_eq!(counted.picks[0], (0, std::array::from_fn(|i| [if i == 0 { 120 * 20_000 } else { 0 }, 0])));
+    assert_eq!((counted.spectra[0][SPECTRUM_SLOTS - 1], counted.spectra[1][SPECTRUM_SLOTS - 1]), (1, 120));
+    assert!(counted.stats.spilled_bytes > 0);
+}
+
+#[test]
+fn nothing_to_count_is_counted() {
+    let reads = [vec![(b"ACGT".to_vec(), b"IIII".to_vec()); 2], vec![(b"N".repeat(40), b"I".repeat(40)); 2]];
+    let files = Files::new(&reads);
+    let stats = assert_counts(&files, &files.params(25), None, &Roots::new());
+    assert_eq!(stats.bases, [8, 80]);
+}
+
+#[test]
+fn faults_are_told_in_one_line() {
+    let reads = awkward_reads(2000, 3);
+    let files = Files::new(&reads);
+    let fault = |params: CountParams| {
+        let message = count(&files.lanes, &params, &Meter::default(), all).expect_err("a fault").to_string();
+        assert!(!message.contains('\n'));
+        message
+    };
+    assert!(fault(files.params(33)).contains("k-mer length 33 is out of range: give 12 to 32"));
+    assert!(fault(files.params(11)).contains("k-mer length 11"));
+    assert!(fault(CountParams { threads: 0, ..files.params(25) }).contains("at least 1"));
+    let too_little = CountParams { memory: least_memory(2) - 1, ..files.params(25) };
+    assert!(fault(too_little).contains("too little"));
+
+    let nowhere = PathBuf::from("/nowhere/at/all");
+    let plan = Plan { bins: 3, extent: 4096, extents: 3, private: 256, slots: 1024 };
+    let params = CountParams { work: nowhere, ..files.params(25) };
+    let error =
+        count_by_plan(&plan, &files.lanes, &params, &Meter::default(), all).expect_err("no such folder");
+    assert!(matches!(error, Error::Spill { doing: "write", .. }));
+    assert!(error.to_string().contains("k-mer spill file in /nowhere/at/all"), "{error}");
+
+    let other = Lane { sample: 2, ..files.lanes[0].clone() };
+    let error = count(&[other], &files.params(25), &Meter::default(), all).expect_err("no such sample");
+    assert!(error.to_string().contains("sample 2"));
+}
