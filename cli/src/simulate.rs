@@ -1,0 +1,157 @@
+//! `genuma simulate`: a tumour/normal pair with known somatic variants.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args as ClapArgs;
+use genuma_simulate::{
+    GenomeSource, GermlineParams, Params, SampleParams, SequencingParams, SomaticParams, simulate,
+};
+
+/// Make tumour and normal reads with known somatic variants.
+///
+/// Writes genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz, truth.vcf (somatic),
+/// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder. The same options and seed give
+/// the same bytes, whatever the number of threads.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Folder to write into
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Reference genome, FASTA, plain or gzip'd; without it a genome is made
+    #[arg(long, value_name = "FASTA")]
+    genome: Option<PathBuf>,
+    /// Bases of a made genome
+    #[arg(long, value_name = "BP", default_value_t = 1_000_000, conflicts_with = "genome")]
+    genome_length: usize,
+    /// Contigs of a made genome
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "genome")]
+    contigs: usize,
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads [default: all]
+    #[arg(short, long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// Somatic single-nucleotide variants
+    #[arg(long, value_name = "N", default_value_t = 300, help_heading = "Somatic variants")]
+    snvs: usize,
+    /// Somatic insertions and deletions of 1-50 bp
+    #[arg(long, value_name = "N", default_value_t = 150, help_heading = "Somatic variants")]
+    indels: usize,
+    /// Somatic structural variants of 50 bp and more, of six classes in turn
+    #[arg(long, value_name = "N", default_value_t = 40, help_heading = "Somatic variants")]
+    svs: usize,
+    /// Share of the indels that change the length of a tandem repeat or homopolymer
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, hide_default_value = true, help_heading = "Somatic variants")]
+    tandem_share: f64,
+    /// Fewest bases between two somatic variants or breakpoints
+    #[arg(long, value_name = "BP", default_value_t = 500, help_heading = "Somatic variants")]
+    spacing: usize,
+    /// Longest structural variant (a quarter of the longest contig when that is less)
+    #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
+    largest_sv: usize,
+    /// Share of the tumour cells in each subclone, e.g. 0.3,0.2; variants are dealt to founder and subclones alike
+    #[arg(long, value_name = "SHARE", value_delimiter = ',', help_heading = "Somatic variants")]
+    subclones: Vec<f64>,
+
+    /// Germline SNVs per base
+    #[arg(long, value_name = "RATE", default_value_t = 1e-3, help_heading = "Germline variants")]
+    germline_snv_rate: f64,
+    /// Germline indels per base
+    #[arg(long, value_name = "RATE", default_value_t = 1e-4, help_heading = "Germline variants")]
+    germline_indel_rate: f64,
+    /// Germline deletions and insertions of 50-2000 bp
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Germline variants")]
+    germline_svs: usize,
+
+    /// Mean coverage of the tumour sample
+    #[arg(long, value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
+    depth_tumor: f64,
+    /// Mean coverage of the normal sample
+    #[arg(long, value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
+    depth_normal: f64,
+    /// Share of tumour cells in the tumour sample
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Samples")]
+    purity: f64,
+    /// Share of tumour cells in the normal sample
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
+    contamination: f64,
+
+    /// Length of a read
+    #[arg(long, value_name = "BASES", default_value_t = 150, help_heading = "Sequencing")]
+    read_length: usize,
+    /// Mean length of a fragment
+    #[arg(long, value_name = "BP", default_value_t = 400.0, help_heading = "Sequencing")]
+    insert_mean: f64,
+    /// Standard deviation of the fragments' length
+    #[arg(long, value_name = "BP", default_value_t = 60.0, help_heading = "Sequencing")]
+    insert_sd: f64,
+    /// Share of the pairs that are PCR duplicates
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Sequencing")]
+    duplicates: f64,
+    /// Mean probability that a base is read wrongly
+    #[arg(long, value_name = "RATE", default_value_t = 0.003, help_heading = "Sequencing")]
+    error_rate: f64,
+}
+
+impl Args {
+    fn params(&self) -> Params {
+        let genome = match &self.genome {
+            Some(path) => GenomeSource::File(path.clone()),
+            None => GenomeSource::Made { length: self.genome_length, contigs: self.contigs },
+        };
+        Params {
+            genome,
+            germline: GermlineParams {
+                snv_rate: self.germline_snv_rate,
+                indel_rate: self.germline_indel_rate,
+                svs: self.germline_svs,
+                ..Default::default()
+            },
+            somatic: SomaticParams {
+                snvs: self.snvs,
+                indels: self.indels,
+                svs: self.svs,
+                tandem_share: self.tandem_share,
+                spacing: self.spacing,
+                largest_sv: self.largest_sv,
+                subclones: self.subclones.clone(),
+            },
+            samples: SampleParams {
+                depth_tumor: self.depth_tumor,
+                depth_normal: self.depth_normal,
+                purity: self.purity,
+                contamination: self.contamination,
+            },
+            sequencing: SequencingParams {
+                read_length: self.read_length,
+                insert_mean: self.insert_mean,
+                insert_sd: self.insert_sd,
+                duplicates: self.duplicates,
+                error_rate: self.error_rate,
+            },
+            seed: self.seed,
+        }
+    }
+}
+
+/// Simulates and says on stderr what was made.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let start = Instant::now();
+    let made = simulate(&args.params(), &args.out, threads)?;
+    eprintln!(
+        "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",
+        args.out.display(),
+        made.genome_length,
+        made.germline_variants,
+        made.somatic_small,
+        made.somatic_structural,
+        made.tumor_pairs,
+        made.normal_pairs,
+        start.elapsed().as_secs_f64(),
+    );
+    Ok(())
+}

@@ -1,0 +1,254 @@
+//! A haplotype as pieces of the reference in a new order, and the sequence that it spells.
+
+use genuma_reads::dna;
+
+use crate::genome::Genome;
+use crate::variant::{Cut, Edit, Span, Structural};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Content {
+    Reference(Span),
+    Novel(Vec<u8>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    content: Content,
+    reverse: bool,
+}
+
+/// One haplotype: chromosomes, each a row of pieces.
+#[derive(Debug, Clone)]
+pub struct Karyotype {
+    chromosomes: Vec<Vec<Piece>>,
+}
+
+/// A boundary between pieces: `chromosomes[chromosome][..piece]` lies before it.
+struct Boundary {
+    chromosome: usize,
+    piece: usize,
+    reverse: bool,
+}
+
+/// Two cuts to be exchanged lie on one derived chromosome.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SameChromosome;
+
+impl Karyotype {
+    /// The unchanged reference.
+    pub fn new(genome: &Genome) -> Self {
+        let whole = |(contig, seq): (usize, &Vec<u8>)| {
+            vec![Piece {
+                content: Content::Reference(Span { contig, start: 0, end: seq.len() }),
+                reverse: false,
+            }]
+        };
+        Karyotype { chromosomes: genome.seqs.iter().enumerate().map(whole).collect() }
+    }
+
+    /// Carries out one variant. Its cuts must not have been used by another one, and its body must be untouched.
+    pub fn apply(&mut self, variant: &Structural) -> Result<(), SameChromosome> {
+        match variant {
+            Structural::Deletion(span) => {
+                let at = self.isolate(*span);
+                self.chromosomes[at.chromosome].remove(at.piece);
+            }
+            Structural::Duplication(span) => {
+                let at = self.isolate(*span);
+                let row = &mut self.chromosomes[at.chromosome];
+                row.insert(at.piece, row[at.piece].clone());
+            }
+            Structural::Inversion(span) => {
+                let at = self.isolate(*span);
+                self.chromosomes[at.chromosome][at.piece].reverse ^= true;
+            }
+            Structural::Insertion(cut, sequence) => {
+                self.insert(*cut, Content::Novel(sequence.clone()), false)
+            }
+            Structural::Copy { from, to, inverted } => self.insert(*to, Content::Reference(*from), *inverted),
+            Structural::Translocation { cuts: [a, b], inverted } => {
+                let (chromosome_a, chromosome_b) = (self.split(*a).chromosome, self.split(*b).chromosome);
+                if chromosome_a == chromosome_b {
+                    return Err(SameChromosome);
+                }
+                let (at_a, at_b) = (self.split_forward(*a), self.split_forward(*b));
+                let tail_a = self.chromosomes[at_a.chromosome].split_off(at_a.piece);
+                let tail_b = self.chromosomes[at_b.chromosome].split_off(at_b.piece);
+                if *inverted {
+                    let head_b = std::mem::take(&mut self.chromosomes[at_b.chromosome]);
+                    self.chromosomes[at_a.chromosome].extend(turned(head_b));
+                    self.chromosomes[at_b.chromosome] = turned(tail_a);
+                    self.chromosomes[at_b.chromosome].extend(tail_b);
+                } else {
+                    self.chromosomes[at_a.chromosome].extend(tail_b);
+                    self.chromosomes[at_b.chromosome].extend(tail_a);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `span` a piece of its own; returns where it is.
+    fn isolate(&mut self, span: Span) -> Boundary {
+        let [start, end] = span.cuts();
+        self.split(start);
+        let at = self.split(end);
+        let piece = if at.reverse { at.piece } else { at.piece - 1 };
+        debug_assert_eq!(self.chromosomes[at.chromosome][piece].content, Content::Reference(span));
+        Boundary { piece, ..at }
+    }
+
+    fn insert(&mut self, cut: Cut, content: Content, inverted: bool) {
+        let at = self.split(cut);
+        self.chromosomes[at.chromosome].insert(at.piece, Piece { content, reverse: inverted ^ at.reverse });
+    }
+
+    /// Makes the cut a boundary between pieces and says where it is.
+    fn split(&mut self, cut: Cut) -> Boundary {
+        for (chromosome, row) in self.chromosomes.iter_mut().enumerate() {
+            for piece in 0..row.len() {
+                let Content::Reference(span) = row[piece].content else { continue };
+                let reverse = row[piece].reverse;
+                if span.contig != cut.contig || cut.pos <= span.start || cut.pos > span.end {
+                    continue;
+                }
+                if cut.pos < span.end {
+                    let mut halves = [Span { end: cut.pos, ..span }, Span { start: cut.pos, ..span }]
+                        .map(Content::Reference);
+                    if reverse {
+                        halves.reverse();
+                    }
+                    row.splice(piece..=piece, halves.map(|content| Piece { content, reverse }));
+                    return Boundary { chromosome, piece: piece + 1, reverse };
+                }
+                // Already the end of a piece: the boundary lies behind it, or before it when it is turned round.
+                return Boundary { chromosome, piece: if reverse { piece } else { piece + 1 }, reverse };
+            }
+        }
+        unreachable!("cut {cut:?} lies outside the genome or in a deleted span")
+    }
+
+    /// Like [`Self::split`], but turns the chromosome round if need be, so that the cut reads forward.
+    fn split_forward(&mut self, cut: Cut) -> Boundary {
+        let at = self.split(cut);
+        if !at.reverse {
+            return at;
+        }
+        let row = std::mem::take(&mut self.chromosomes[at.chromosome]);
+        let piece = row.len() - at.piece;
+        self.chromosomes[at.chromosome] = turned(row);
+        Boundary { piece, reverse: false, ..at }
+    }
+
+    /// Spells every chromosome with small variants in place. `edits` holds those of each contig, sorted, not
+    /// overlapping each other and not reaching over a cut.
+    pub fn spell(&self, genome: &Genome, edits: &[Vec<&Edit>]) -> Vec<Vec<u8>> {
+        let spell_piece = |piece: &Piece, out: &mut Vec<u8>| {
+            let forward = match &piece.content {
+                Content::Novel(sequence) => sequence.clone(),
+                Content::Reference(span) => spell_span(&genome.seqs[span.contig], *span, &edits[span.contig]),
+            };
+            if piece.reverse {
+                out.extend(dna::revcomp(&forward));
+            } else {
+                out.extend(forward);
+            }
+        };
+        let spell_row = |row: &Vec<Piece>| {
+            let mut out = vec![];
+            row.iter().for_each(|p| spell_piece(p, &mut out));
+            out
+        };
+        self.chromosomes.iter().map(spell_row).collect()
+    }
+}
+
+fn turned(row: Vec<Piece>) -> Vec<Piece> {
+    row.into_iter().rev().map(|p| Piece { reverse: !p.reverse, ..p }).collect()
+}
+
+fn spell_span(seq: &[u8], span: Span, edits: &[&Edit]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(span.length() + 64);
+    let mut at = span.start;
+    let first = edits.partition_point(|e| e.at.pos < span.start);
+    for edit in edits[first..].iter().take_while(|e| e.end() <= span.end && e.at.pos < span.end) {
+        out.extend_from_slice(&seq[at..edit.at.pos]);
+        out.extend_from_slice(&edit.added);
+        at = edit.end();
+    }
+    out.extend_from_slice(&seq[at..span.end]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn genome() -> Genome {
+        Genome {
+            names: vec!["a".into(), "b".into()],
+            seqs: vec![b"AACCAACCTT".to_vec(), b"GGTGTGAGAG".to_vec()],
+        }
+    }
+
+    fn spelled(variants: &[Structural]) -> Vec<String> {
+        let genome = genome();
+        let mut karyotype = Karyotype::new(&genome);
+        for v in variants {
+            karyotype.apply(v).unwrap();
+        }
+        let text = |s: Vec<u8>| String::from_utf8(s).unwrap();
+        karyotype.spell(&genome, &[vec![], vec![]]).into_iter().map(text).collect()
+    }
+
+    const SPAN: Span = Span { contig: 0, start: 3, end: 6 };
+    const A: Cut = Cut { contig: 0, pos: 4 };
+    const B: Cut = Cut { contig: 1, pos: 7 };
+
+    #[test]
+    fn each_class_spells_what_it_says() {
+        let b = "GGTGTGAGAG";
+        assert_eq!(spelled(&[Structural::Deletion(SPAN)]), ["AACCCTT", b]);
+        assert_eq!(spelled(&[Structural::Duplication(SPAN)]), ["AACCAACAACCTT", b]);
+        assert_eq!(spelled(&[Structural::Inversion(SPAN)]), ["AACTTGCCTT", b]);
+        assert_eq!(spelled(&[Structural::Insertion(A, b"GGG".to_vec())]), ["AACCGGGAACCTT", b]);
+        let translocation = |inverted| Structural::Translocation { cuts: [A, B], inverted };
+        assert_eq!(spelled(&[translocation(false)]), ["AACCGAG", "GGTGTGAAACCTT"]);
+        assert_eq!(spelled(&[translocation(true)]), ["AACCTCACACC", "AAGGTTGAG"]);
+        let copy = |inverted| Structural::Copy { from: SPAN, to: B, inverted };
+        assert_eq!(spelled(&[copy(false)]), ["AACCAACCTT", "GGTGTGACAAGAG"]);
+        assert_eq!(spelled(&[copy(true)]), ["AACCAACCTT", "GGTGTGATTGGAG"]);
+    }
+
+    #[test]
+    fn later_variants_find_their_place_in_turned_chromosomes() {
+        let first = Structural::Translocation { cuts: [A, B], inverted: true };
+        // "CCTT" of contig a now reads "AAGG" at the front of the second chromosome.
+        let insertion = Structural::Insertion(Cut { contig: 0, pos: 8 }, b"AC".to_vec());
+        assert_eq!(spelled(&[first.clone(), insertion]), ["AACCTCACACC", "AAGTGGTTGAG"]);
+        let back = Structural::Translocation {
+            cuts: [Cut { contig: 0, pos: 8 }, Cut { contig: 1, pos: 2 }],
+            inverted: false,
+        };
+        let spelled = spelled(&[first.clone(), back]);
+        assert_eq!(spelled.iter().map(String::len).sum::<usize>(), 20);
+        let mut karyotype = Karyotype::new(&genome());
+        karyotype.apply(&first).unwrap();
+        let same = Structural::Translocation {
+            cuts: [Cut { contig: 0, pos: 2 }, Cut { contig: 1, pos: 3 }],
+            inverted: false,
+        };
+        assert_eq!(karyotype.apply(&same), Err(SameChromosome));
+    }
+
+    #[test]
+    fn small_variants_ride_along() {
+        let genome = genome();
+        let mut karyotype = Karyotype::new(&genome);
+        karyotype.apply(&Structural::Duplication(SPAN)).unwrap();
+        let snv = Edit { at: Cut { contig: 0, pos: 4 }, removed: b"A".to_vec(), added: b"G".to_vec() };
+        let insertion = Edit { at: Cut { contig: 0, pos: 8 }, removed: vec![], added: b"CC".to_vec() };
+        let spelled = karyotype.spell(&genome, &[vec![&snv, &insertion], vec![]]);
+        assert_eq!(spelled[0], b"AACCGACGACCCCTT");
+    }
+}

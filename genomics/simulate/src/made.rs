@@ -1,0 +1,118 @@
+//! Genomes made from nothing, with the repeats that make real ones hard.
+
+use crate::genome::Genome;
+use crate::rng::Rng;
+
+/// Families of interspersed repeats: length of the full element, share of the genome, oldest divergence.
+const FAMILIES: [(usize, f64, f64); 6] = [
+    (300, 0.08, 0.20),
+    (310, 0.02, 0.06),
+    (6000, 0.10, 0.22),
+    (1200, 0.05, 0.25),
+    (150, 0.02, 0.30),
+    (2500, 0.03, 0.15),
+];
+/// Segmental duplications: share of the genome, shortest, longest, largest divergence.
+const SEGMENTAL: (f64, usize, usize, f64) = (0.03, 2_000, 40_000, 0.03);
+/// One tandem repeat every so many bases.
+const TANDEM_EVERY: usize = 1500;
+
+/// Makes `length` bp in `contigs` contigs of unequal length: sequence whose GC content drifts, interspersed repeats
+/// of several families and ages, segmental duplications, and tandem repeats.
+pub fn make(length: usize, contigs: usize, rng: &mut Rng) -> Genome {
+    let contigs = contigs.max(1);
+    let parts = contigs * (contigs + 1) / 2;
+    let sizes: Vec<usize> = (0..contigs).map(|i| (length * (contigs - i) / parts).max(1)).collect();
+    let mut seqs: Vec<Vec<u8>> = sizes.iter().map(|&n| backbone(n, rng)).collect();
+    let families: Vec<Vec<u8>> = FAMILIES.iter().map(|f| backbone(f.0, rng)).collect();
+    for (family, &(full, share, oldest)) in families.iter().zip(&FAMILIES) {
+        let mut left = (length as f64 * share) as usize;
+        while left > 0 {
+            // Most copies have lost their front, as retrotransposons do.
+            let kept = if rng.chance(0.3) { full } else { rng.log_uniform(full.min(100), full) };
+            let divergence = oldest * rng.unit();
+            let copy = diverged(&family[full - kept..], divergence, rng);
+            write_over(&mut seqs, &copy, rng);
+            left = left.saturating_sub(kept);
+        }
+    }
+    let (share, shortest, longest, most) = SEGMENTAL;
+    let mut left = (length as f64 * share) as usize;
+    while left >= shortest {
+        let source = rng.below(seqs.len());
+        let size = rng.log_uniform(shortest, longest.min(left)).min(seqs[source].len());
+        let start = rng.below(seqs[source].len() - size + 1);
+        let divergence = most * rng.unit();
+        let copy = diverged(&seqs[source][start..start + size], divergence, rng);
+        write_over(&mut seqs, &copy, rng);
+        left -= size.min(left);
+    }
+    for _ in 0..length / TANDEM_EVERY {
+        let unit: Vec<u8> =
+            (0..if rng.chance(0.5) { 1 } else { 2 + rng.below(5) }).map(|_| rng.base(0.35)).collect();
+        let size = rng.log_uniform(8, if unit.len() == 1 { 30 } else { 120 });
+        let tract: Vec<u8> = unit.into_iter().cycle().take(size).collect();
+        let divergence = if rng.chance(0.7) { 0.0 } else { 0.05 };
+        let tract = diverged(&tract, divergence, rng);
+        write_over(&mut seqs, &tract, rng);
+    }
+    Genome { names: (1..=contigs).map(|i| format!("chr{i}")).collect(), seqs }
+}
+
+/// Random sequence whose GC content changes every so often, as isochores do.
+fn backbone(length: usize, rng: &mut Rng) -> Vec<u8> {
+    let mut seq = Vec::with_capacity(length);
+    while seq.len() < length {
+        let gc = 0.35 + 0.2 * rng.unit();
+        let stretch = rng.log_uniform(1_000, 100_000).min(length - seq.len());
+        seq.extend((0..stretch).map(|_| rng.base(gc)));
+    }
+    seq
+}
+
+/// A copy with substitutions (nine in ten of the differences) and single-base indels, on either strand.
+fn diverged(seq: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
+    let mut copy = Vec::with_capacity(seq.len() + 16);
+    for &b in seq {
+        if !rng.chance(divergence) {
+            copy.push(b);
+        } else if rng.chance(0.9) {
+            copy.push(rng.other_base(b));
+        } else if rng.chance(0.5) {
+            copy.extend([b, rng.base(0.4)]);
+        }
+    }
+    if rng.chance(0.5) { genuma_reads::dna::revcomp(&copy) } else { copy }
+}
+
+/// Puts `copy` over the sequence at a random place, so that lengths stay as they are.
+fn write_over(seqs: &mut [Vec<u8>], copy: &[u8], rng: &mut Rng) {
+    let total: usize = seqs.iter().map(Vec::len).sum();
+    let mut at = rng.below(total);
+    for seq in seqs {
+        if at < seq.len() {
+            let room = copy.len().min(seq.len() - at);
+            seq[at..at + room].copy_from_slice(&copy[..room]);
+            return;
+        }
+        at -= seq.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repeats::RepeatMap;
+
+    #[test]
+    fn made_genomes_have_their_length_and_repeats() {
+        let genome = make(300_000, 3, &mut Rng::stream(1, &[]));
+        assert_eq!(genome.length(), 300_000);
+        assert_eq!(genome.names, ["chr1", "chr2", "chr3"]);
+        assert!(genome.seqs.iter().flatten().all(|b| b"ACGT".contains(b)));
+        let map = RepeatMap::new(&genome);
+        let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches(0, i, i + 1)).count();
+        let share = repeated as f64 / genome.seqs[0].len() as f64;
+        assert!((0.02..0.5).contains(&share), "{share}");
+    }
+}

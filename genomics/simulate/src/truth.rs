@@ -1,0 +1,222 @@
+//! The truth as VCF and BEDPE.
+
+use std::fmt::Write as _;
+
+use crate::genome::Genome;
+use crate::germline::Germline;
+use crate::repeats::RepeatMap;
+use crate::somatic::{Placed, Tumour};
+use crate::tandem::TractIndex;
+use crate::variant::{Breakend, Cut, Edit, Side, Span, Structural};
+
+/// Longest inserted sequence that is written out, bp.
+const LONGEST_ALLELE: usize = 1000;
+
+const INFO: &[(&str, &str, &str, &str)] = &[
+    ("CLASS", "1", "String", "SNV, INDEL, DEL, INS, DUP, INV, TRA (translocation) or COPY (dispersed copy)"),
+    ("AF", "1", "Float", "Expected share of the tumour sample's reads that show the variant"),
+    ("CLONE", "1", "Integer", "0: founder clone, in all tumour cells; otherwise the subclone"),
+    ("REPEAT", "0", "Flag", "A 31-mer at the variant's place occurs more than once in the genome"),
+    ("STR", "0", "Flag", "The variant lies in a tandem repeat or homopolymer"),
+    ("SVTYPE", "1", "String", "Type of structural variant"),
+    ("SVLEN", "1", "Integer", "Length of the structural variant, bp; negative when bases are lost"),
+    ("END", "1", "Integer", "Last base of the variant"),
+    ("EVENT", "1", "String", "Name of the event that a breakend belongs to"),
+    ("MATEID", "1", "String", "The breakend at the other side"),
+];
+const ALT: &[(&str, &str)] =
+    &[("DEL", "Deletion"), ("INS", "Insertion"), ("DUP", "Tandem duplication"), ("INV", "Inversion")];
+
+/// One line of a VCF file, before sorting.
+struct Record {
+    contig: usize,
+    /// 1-based.
+    pos: usize,
+    id: String,
+    reference: String,
+    alternate: String,
+    info: String,
+    genotype: String,
+}
+
+/// What the records of the truth say beyond the variant itself.
+pub struct Annotator<'a> {
+    /// The reference.
+    pub genome: &'a Genome,
+    /// Its repeats.
+    pub repeats: &'a RepeatMap,
+    /// Tandem repeats of each contig.
+    pub tracts: &'a [TractIndex],
+}
+
+fn text(bases: &[u8]) -> String {
+    String::from_utf8_lossy(bases).into_owned()
+}
+
+/// POS (1-based), REF and ALT of a small variant, with the base before an indel.
+fn alleles(genome: &Genome, edit: &Edit) -> (usize, String, String) {
+    if edit.is_snv() {
+        return (edit.at.pos + 1, text(&edit.removed), text(&edit.added));
+    }
+    let before = text(&genome.seqs[edit.at.contig][edit.at.pos - 1..edit.at.pos]);
+    (edit.at.pos, format!("{before}{}", text(&edit.removed)), format!("{before}{}", text(&edit.added)))
+}
+
+fn genotype(haplotype: usize) -> String {
+    if haplotype == 0 { "1|0" } else { "0|1" }.to_owned()
+}
+
+/// The somatic variants as VCF; `purity` gives the expected allele fractions.
+pub fn somatic_vcf(annotator: &Annotator, tumour: &Tumour, purity: f64) -> String {
+    let mut records: Vec<Record> = tumour.small.iter().map(|p| annotator.small(tumour, p, purity)).collect();
+    for (i, placed) in tumour.structural.iter().enumerate() {
+        records.extend(annotator.structural(placed, &format!("sv{}", i + 1), tumour, purity));
+    }
+    render(annotator.genome, records, "TUMOR")
+}
+
+/// The germline variants as VCF.
+pub fn germline_vcf(genome: &Genome, germline: &[Germline]) -> String {
+    let record = |(i, g): (usize, &Germline)| {
+        let (pos, reference, alternate) = alleles(genome, &g.edit);
+        let class = if g.edit.is_snv() { "SNV" } else { "INDEL" };
+        let genotype = g.haplotypes.map(|h| if h { "1" } else { "0" }).join("|");
+        Record {
+            contig: g.edit.at.contig,
+            pos,
+            id: format!("g{}", i + 1),
+            reference,
+            alternate,
+            info: format!("CLASS={class}"),
+            genotype,
+        }
+    };
+    render(genome, germline.iter().enumerate().map(record).collect(), "NORMAL")
+}
+
+impl Annotator<'_> {
+    fn flags(&self, cuts: &[Cut], span: Option<Span>) -> String {
+        let spans: Vec<Span> = match span {
+            Some(span) => vec![span],
+            None => cuts.iter().map(|c| Span { contig: c.contig, start: c.pos, end: c.pos }).collect(),
+        };
+        let repeat = spans.iter().any(|s| self.repeats.touches(s.contig, s.start, s.end));
+        let tandem = spans.iter().any(|s| self.tracts[s.contig].touches(s.start, s.end));
+        format!("{}{}", if repeat { ";REPEAT" } else { "" }, if tandem { ";STR" } else { "" })
+    }
+
+    fn small(&self, tumour: &Tumour, placed: &Placed<Edit>, purity: f64) -> Record {
+        let edit = &placed.variant;
+        let (pos, reference, alternate) = alleles(self.genome, edit);
+        let class = if edit.is_snv() { "SNV" } else { "INDEL" };
+        let af = tumour.allele_fraction(edit.at, placed.clone, purity);
+        let span = Span { contig: edit.at.contig, start: edit.at.pos, end: edit.end() };
+        let flags = self.flags(&[], Some(span));
+        Record {
+            contig: edit.at.contig,
+            pos,
+            id: ".".into(),
+            reference,
+            alternate,
+            info: format!("CLASS={class};AF={af:.4};CLONE={}{flags}", placed.clone),
+            genotype: genotype(placed.haplotype),
+        }
+    }
+
+    fn structural(&self, placed: &Placed<Structural>, id: &str, tumour: &Tumour, purity: f64) -> Vec<Record> {
+        let variant = &placed.variant;
+        let cuts = variant.cuts();
+        let af = purity * tumour.cellular_fraction(placed.clone) / 2.0;
+        let flags = self.flags(&cuts, None);
+        let about = format!("CLASS={};AF={af:.4};CLONE={}{flags}", variant.class(), placed.clone);
+        let base = |contig: usize, at: usize| text(&self.genome.seqs[contig][at..=at]);
+        let record = |contig: usize, pos: usize, alternate: String, info: String| Record {
+            contig,
+            pos,
+            id: id.to_owned(),
+            reference: base(contig, pos - 1),
+            alternate,
+            info,
+            genotype: genotype(placed.haplotype),
+        };
+        let symbolic = |span: &Span, svtype: &str, sign: &str| {
+            let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length());
+            vec![record(span.contig, span.start, format!("<{svtype}>"), info)]
+        };
+        match variant {
+            Structural::Deletion(span) => symbolic(span, "DEL", "-"),
+            Structural::Duplication(span) => symbolic(span, "DUP", ""),
+            Structural::Inversion(span) => symbolic(span, "INV", ""),
+            Structural::Insertion(cut, sequence) => {
+                let info = format!("{about};SVTYPE=INS;END={};SVLEN={}", cut.pos, sequence.len());
+                let alternate = if sequence.len() <= LONGEST_ALLELE {
+                    format!("{}{}", base(cut.contig, cut.pos - 1), text(sequence))
+                } else {
+                    "<INS>".into()
+                };
+                vec![record(cut.contig, cut.pos, alternate, info)]
+            }
+            Structural::Translocation { .. } | Structural::Copy { .. } => {
+                let mut records = vec![];
+                for (i, ends) in variant.adjacencies().iter().enumerate() {
+                    let names = ["a", "b"].map(|end| format!("{id}_{}{end}", i + 1));
+                    for side in 0..2 {
+                        let (here, there) = (ends[side], ends[1 - side]);
+                        let alternate = self.breakend(here, there);
+                        let info = format!("{about};SVTYPE=BND;EVENT={id};MATEID={}", names[1 - side]);
+                        let id = names[side].clone();
+                        records.push(Record { id, ..record(here.contig, here.base + 1, alternate, info) });
+                    }
+                }
+                records
+            }
+        }
+    }
+
+    /// ALT of a breakend (VCF 4.2, § 5.4).
+    fn breakend(&self, here: Breakend, there: Breakend) -> String {
+        let base = self.genome.seqs[here.contig][here.base] as char;
+        let bracket = if there.side == Side::Left { ']' } else { '[' };
+        let place = format!("{bracket}{}:{}{bracket}", self.genome.names[there.contig], there.base + 1);
+        if here.side == Side::Left { format!("{base}{place}") } else { format!("{place}{base}") }
+    }
+}
+
+fn render(genome: &Genome, mut records: Vec<Record>, sample: &str) -> String {
+    records.sort_by(|a, b| (a.contig, a.pos, &a.id).cmp(&(b.contig, b.pos, &b.id)));
+    let mut out = String::from("##fileformat=VCFv4.2\n##source=genuma simulate\n");
+    out.push_str("##FILTER=<ID=PASS,Description=\"All filters passed\">\n");
+    for (name, seq) in genome.names.iter().zip(&genome.seqs) {
+        let _ = writeln!(out, "##contig=<ID={name},length={}>", seq.len());
+    }
+    for (id, number, kind, what) in INFO {
+        let _ = writeln!(out, "##INFO=<ID={id},Number={number},Type={kind},Description=\"{what}\">");
+    }
+    for (id, what) in ALT {
+        let _ = writeln!(out, "##ALT=<ID={id},Description=\"{what}\">");
+    }
+    out.push_str("##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype by haplotype\">\n");
+    let _ = writeln!(out, "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{sample}");
+    for r in records {
+        let contig = &genome.names[r.contig];
+        let Record { pos, id, reference, alternate, info, genotype, .. } = r;
+        let _ =
+            writeln!(out, "{contig}\t{pos}\t{id}\t{reference}\t{alternate}\t.\tPASS\t{info}\tGT\t{genotype}");
+    }
+    out
+}
+
+/// The new adjacencies of the structural variants as BEDPE, one a line.
+pub fn bedpe(genome: &Genome, structural: &[Placed<Structural>]) -> String {
+    let mut out =
+        String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
+    for (i, placed) in structural.iter().enumerate() {
+        for (j, ends) in placed.variant.adjacencies().iter().enumerate() {
+            let [a, b] = ends.map(|e| format!("{}\t{}\t{}", genome.names[e.contig], e.base, e.base + 1));
+            let [x, y] = ends.map(|e| if e.side == Side::Left { '+' } else { '-' });
+            let class = placed.variant.class();
+            let _ = writeln!(out, "{a}\t{b}\tsv{}_{}\t.\t{x}\t{y}\t{class}", i + 1, j + 1);
+        }
+    }
+    out
+}
