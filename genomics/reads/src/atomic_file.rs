@@ -1,12 +1,30 @@
 //! Files that appear under their name only when they are complete.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::error::Error;
 
 const BUFFER: usize = 256 << 10;
+
+/// Partial files of this process.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Removes the partial files of this process, for one that ends without dropping its values (on a signal).
+/// Their [`AtomicFile::finish`] fails from then on.
+pub fn discard_unfinished() {
+    for partial in std::mem::take(&mut *unfinished()) {
+        // The process is about to end: there is nobody to tell.
+        let _ = fs::remove_file(partial);
+    }
+}
 
 /// A file being written as `.NAME.partial` beside its final name.
 ///
@@ -32,7 +50,11 @@ impl AtomicFile {
             return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a file name")));
         };
         let partial = path.with_file_name(format!(".{}.partial", name.to_string_lossy()));
-        let file = File::create(&partial).map_err(failed)?;
+        unfinished().insert(partial.clone());
+        let file = File::create(&partial).map_err(|e| {
+            unfinished().remove(&partial);
+            failed(e)
+        })?;
         Ok(AtomicFile { file: BufWriter::with_capacity(BUFFER, file), partial, path, finished: false })
     }
 
@@ -49,9 +71,14 @@ impl AtomicFile {
         self.file.get_ref().sync_all()?;
         fs::rename(&self.partial, &self.path)?;
         self.finished = true;
+        unfinished().remove(&self.partial);
         // The rename itself is safe only once the folder is on the disk.
         let folder = self.path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()
+        match File::open(folder)?.sync_all() {
+            // Some network file systems know no such thing.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            done => done,
+        }
     }
 
     /// Names the file in an error.
@@ -75,6 +102,7 @@ impl Drop for AtomicFile {
         if !self.finished {
             // Nothing better can be done with a failure here than to leave the partial file.
             let _ = fs::remove_file(&self.partial);
+            unfinished().remove(&self.partial);
         }
     }
 }

@@ -30,11 +30,37 @@ pub(crate) struct Block {
     ends: Vec<usize>,
     /// Records of the file before this block.
     before: u64,
+    /// The file ends with this block and its last line has no line end.
+    unterminated: bool,
+    /// What stopped the reading after the last record.
+    fault: Option<Error>,
 }
 
 impl Block {
     pub(crate) fn records(&self) -> usize {
         self.ends.len() / LINES
+    }
+
+    /// Empties the block and begins it with `rest`, what was read of the file after `before` records.
+    fn start(&mut self, before: u64, rest: &[u8]) {
+        (self.before, self.filled, self.unterminated, self.fault) = (before, 0, false, None);
+        self.ends.clear();
+        self.reserve(rest.len());
+        self.bytes[..rest.len()].copy_from_slice(rest);
+        self.filled = rest.len();
+    }
+
+    /// Makes room for `more` bytes.
+    fn reserve(&mut self, more: usize) {
+        if self.bytes.len() < self.filled + more {
+            self.bytes.resize(self.filled + more, 0);
+        }
+    }
+
+    /// Where the last whole record ends in `bytes`.
+    fn whole(&self) -> usize {
+        let lines = self.records() * LINES;
+        if lines == 0 { 0 } else { self.ends[lines - 1] + 1 }
     }
 
     /// The lines of the record at `i`, without line ends.
@@ -91,60 +117,55 @@ impl<'m> Stream<'m> {
         (BLOCK_BYTES / first).clamp(2, BLOCK_RECORDS) & !1
     }
 
-    /// Moves the next `records` records into `block`, or as many as there are left.
-    pub(crate) fn cut(&mut self, block: &mut Block, records: usize) -> Result<(), Error> {
-        block.before = self.records;
-        block.ends.clear();
-        block.filled = self.rest.len();
-        if block.bytes.len() < block.filled {
-            block.bytes.resize(block.filled, 0);
-        }
-        block.bytes[..block.filled].copy_from_slice(&self.rest);
+    /// Moves the next `records` records into `block`, or fewer at the end of the file or before a fault in it;
+    /// the block keeps the fault, so that what is wrong with records before it is found first.
+    pub(crate) fn cut(&mut self, block: &mut Block, records: usize) {
+        block.start(self.records, &self.rest);
         self.rest.clear();
-
         let lines = records * LINES;
         let mut scanned = 0;
-        loop {
+        while block.ends.len() < lines {
             let room = lines - block.ends.len();
             let found = memchr::memchr_iter(b'\n', &block.bytes[scanned..block.filled]).take(room);
             block.ends.extend(found.map(|at| scanned + at));
-            if block.ends.len() == lines {
-                break;
-            }
             scanned = block.filled;
-            if !self.grow(block)? {
-                break;
+            if block.ends.len() < lines {
+                match self.grow(block) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(e) => {
+                        block.fault = Some(e);
+                        break;
+                    }
+                }
             }
         }
-        let end = block.ends.last().map_or(0, |&at| at + 1);
-        self.rest.extend_from_slice(&block.bytes[end..block.filled]);
         self.records += block.records() as u64;
-        if !block.ends.len().is_multiple_of(LINES) {
-            return Err(Error::record(&self.path, self.records + 1, RecordFault::Truncated));
+        if block.ends.len() == lines {
+            let end = block.whole();
+            self.rest.extend_from_slice(&block.bytes[end..block.filled]);
+        } else if block.fault.is_none() && block.whole() < block.filled {
+            block.fault = Some(Error::record(&self.path, self.records + 1, RecordFault::Truncated));
         }
-        Ok(())
     }
 
     /// Decompresses the next chunk into `block`; false at the end of the file.
     fn grow(&mut self, block: &mut Block) -> Result<bool, Error> {
-        let whole = block.ends.len() / LINES;
-        let record = block.before + whole as u64 + 1;
-        let start = if whole == 0 { 0 } else { block.ends[whole * LINES - 1] + 1 };
-        if block.filled - start > MAX_RECORD {
+        let (record, whole) = (block.before + block.records() as u64 + 1, block.whole());
+        if block.filled - whole > MAX_RECORD {
             return Err(Error::record(&self.path, record, RecordFault::TooLong(MAX_RECORD)));
         }
         // One byte more than the chunk, for the line end that the last line of a file may lack.
-        if block.bytes.len() < block.filled + self.chunk + 1 {
-            block.bytes.resize(block.filled + self.chunk + 1, 0);
-        }
+        block.reserve(self.chunk + 1);
         let room = &mut block.bytes[block.filled..block.filled + self.chunk];
         let n = self.inflate.fill(room).map_err(|d| damaged(&self.path, record, d))?;
-        if n == 0 && block.filled > start && block.bytes[block.filled - 1] != b'\n' {
+        block.filled += n;
+        if n == 0 && block.filled > whole && block.bytes[block.filled - 1] != b'\n' {
             block.bytes[block.filled] = b'\n';
             block.filled += 1;
+            block.unterminated = true;
             return Ok(true);
         }
-        block.filled += n;
         Ok(n > 0)
     }
 }
@@ -192,6 +213,12 @@ impl<'a> Place<'a> {
         Error::record(self.path, self.block.before + self.index as u64 + 1, fault)
     }
 
+    /// Whether the file ends within the last line of the record, or at least without a line end.
+    fn is_cut_off(&self) -> bool {
+        let Block { unterminated, filled, .. } = *self.block;
+        unterminated && self.index + 1 == self.block.records() && self.block.whole() == filled
+    }
+
     /// Checks a record as far as that is possible without its mate.
     fn record(&self) -> Result<Record<'a>, Error> {
         let [header, seq, plus, qual] = self.block.lines(self.index);
@@ -203,6 +230,9 @@ impl<'a> Place<'a> {
             return Err(self.fault(RecordFault::NoPlus(first(plus))));
         }
         if seq.len() != qual.len() {
+            if self.is_cut_off() && qual.len() < seq.len() {
+                return Err(self.fault(RecordFault::Truncated));
+            }
             return Err(self.fault(RecordFault::Lengths { seq: seq.len(), qual: qual.len() }));
         }
         if !seq.iter().fold(true, |ok, &b| ok & usual(b))
@@ -224,26 +254,21 @@ fn usual(b: u8) -> bool {
     (b == b'A') | (b == b'C') | (b == b'G') | (b == b'T') | (b == b'N')
 }
 
+const IUPAC: [bool; 256] = {
+    let mut table = [false; 256];
+    let letters = b"ACGTUNRYSWKMBDHV";
+    let mut i = 0;
+    while i < letters.len() {
+        table[letters[i] as usize] = true;
+        table[letters[i].to_ascii_lowercase() as usize] = true;
+        i += 1;
+    }
+    table
+};
+
 /// Whether a byte is a letter of the IUPAC nucleotide alphabet, in either case.
 pub(crate) fn is_iupac(b: u8) -> bool {
-    matches!(
-        b.to_ascii_uppercase(),
-        b'A' | b'C'
-            | b'G'
-            | b'T'
-            | b'U'
-            | b'N'
-            | b'R'
-            | b'Y'
-            | b'S'
-            | b'W'
-            | b'K'
-            | b'M'
-            | b'B'
-            | b'D'
-            | b'H'
-            | b'V'
-    )
+    IUPAC[b as usize]
 }
 
 fn is_quality(q: u8) -> bool {
@@ -262,11 +287,19 @@ fn template(header: &[u8]) -> (&[u8], Option<u8>) {
 }
 
 /// Checks the records of two blocks of mate files and appends them to `batch` as pairs.
-pub(crate) fn pair_up(blocks: [&Block; 2], paths: [&Path; 2], batch: &mut PairBatch) -> Result<(), Error> {
-    let place = |mate: usize, index| Place { block: blocks[mate], path: paths[mate], index };
-    let records = blocks.map(Block::records);
+pub(crate) fn pair_up(
+    blocks: &mut [Block; 2],
+    paths: [&Path; 2],
+    batch: &mut PairBatch,
+) -> Result<(), Error> {
+    let records = [0, 1].map(|mate| blocks[mate].records());
     let both = records[0].min(records[1]);
-    (0..both).try_for_each(|i| push_pair([place(0, i), place(1, i)], batch))?;
+    for index in 0..both {
+        push_pair([0, 1].map(|mate| Place { block: &blocks[mate], path: paths[mate], index }), batch)?;
+    }
+    if let Some(fault) = blocks.iter_mut().find_map(|block| block.fault.take()) {
+        return Err(fault);
+    }
     if records[0] == records[1] {
         return Ok(());
     }
@@ -280,14 +313,22 @@ pub(crate) fn pair_up(blocks: [&Block; 2], paths: [&Path; 2], batch: &mut PairBa
 }
 
 /// Same for a block of an interleaved file.
-pub(crate) fn pair_up_interleaved(block: &Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
-    let place = |index| Place { block, path, index };
+pub(crate) fn pair_up_interleaved(
+    block: &mut Block,
+    path: &Path,
+    batch: &mut PairBatch,
+) -> Result<(), Error> {
     let records = block.records();
-    (0..records / 2).try_for_each(|i| push_pair([place(2 * i), place(2 * i + 1)], batch))?;
-    if records % 2 == 1 {
-        return Err(place(records - 1).fault(RecordFault::NoMate));
+    for pair in 0..records / 2 {
+        push_pair([2 * pair, 2 * pair + 1].map(|index| Place { block, path, index }), batch)?;
     }
-    Ok(())
+    let mut alone = None;
+    if records % 2 == 1 {
+        let last = Place { block, path, index: records - 1 };
+        last.record()?;
+        alone = Some(last.fault(RecordFault::NoMate));
+    }
+    block.fault.take().or(alone).map_or(Ok(()), Err)
 }
 
 fn push_pair(places: [Place<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
@@ -308,3 +349,6 @@ fn push_pair(places: [Place<'_>; 2], batch: &mut PairBatch) -> Result<(), Error>
     batch.push(one.name, [one.mate, two.mate]);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,11 @@ impl Read for Metered<'_> {
 }
 
 /// The content of a file; gzip is told by its first bytes, not by its name.
-pub(crate) struct Inflate<'m>(Kind<'m>);
+pub(crate) struct Inflate<'m> {
+    stream: Kind<'m>,
+    /// Met after the last bytes handed out.
+    damage: Option<Damage>,
+}
 
 enum Kind<'m> {
     Plain(BufReader<Metered<'m>>),
@@ -52,32 +56,36 @@ impl<'m> Inflate<'m> {
             let remedy = "decompress it, or compress it with gzip or bgzip";
             return Err(Error::file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
         }
-        Ok(Inflate(if head.starts_with(&[0x1f, 0x8b]) {
+        let stream = if head.starts_with(&[0x1f, 0x8b]) {
             Kind::Gzip(Box::new(MultiGzDecoder::new(disk)))
         } else {
             Kind::Plain(disk)
-        }))
+        };
+        Ok(Inflate { stream, damage: None })
     }
 
     /// Fills `buf` as far as the file reaches and returns how much that is.
     ///
     /// # Errors
-    /// See [`Damage`]; what was decompressed before the damage is lost.
+    /// See [`Damage`]; all that could be decompressed has been handed out before.
     pub(crate) fn fill(&mut self, buf: &mut [u8]) -> Result<usize, Damage> {
-        let (stream, gzip): (&mut dyn Read, bool) = match &mut self.0 {
+        let (stream, gzip): (&mut dyn Read, bool) = match &mut self.stream {
             Kind::Plain(stream) => (stream, false),
             Kind::Gzip(stream) => (stream, true),
         };
         let mut filled = 0;
-        while filled < buf.len() {
+        while filled < buf.len() && self.damage.is_none() {
             match stream.read(&mut buf[filled..]) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Damage::of(e, gzip)),
+                Err(e) => self.damage = Some(Damage::of(e, gzip)),
             }
         }
-        Ok(filled)
+        match self.damage.take_if(|_| filled == 0) {
+            Some(damage) => Err(damage),
+            None => Ok(filled),
+        }
     }
 }
 

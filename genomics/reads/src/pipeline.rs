@@ -110,17 +110,16 @@ impl<'a> Source<'a> {
         if !self.cut(blocks)? {
             return Ok(false);
         }
-        let [one, two] = &*blocks;
         match &self.lane.files {
-            LaneFiles::Interleaved(path) => pair_up_interleaved(one, path, batch)?,
-            LaneFiles::Pair(path_one, path_two) => pair_up([one, two], [path_one, path_two], batch)?,
+            LaneFiles::Interleaved(path) => pair_up_interleaved(&mut blocks[0], path, batch)?,
+            LaneFiles::Pair(one, two) => pair_up(blocks, [one, two], batch)?,
         }
         Ok(!batch.is_empty())
     }
 
     /// Cuts the next block, or the next two of mates, under the locks; false when there is none left.
     ///
-    /// After an error the lane counts as done, so that no other worker reports what only follows from it.
+    /// A file that ends or has a fault is not read on, so that no other worker reports what only follows from it.
     fn cut(&self, [one, two]: &mut [Block; 2]) -> Result<bool, Error> {
         let mut first = lock(&self.first);
         if let First::Unopened = *first {
@@ -131,11 +130,10 @@ impl<'a> Source<'a> {
             return Ok(false);
         };
         let wanted = *block_records;
-        let result = stream.cut(one, wanted);
-        if result.is_err() || one.records() < wanted {
+        stream.cut(one, wanted);
+        if one.records() < wanted {
             *first = First::Done;
         }
-        result?;
         if let LaneFiles::Interleaved(_) = self.lane.files {
             return Ok(true);
         }
@@ -144,11 +142,11 @@ impl<'a> Source<'a> {
         let Some(stream) = second.as_mut() else {
             return Ok(false);
         };
-        let result = stream.cut(two, wanted);
-        if result.is_err() {
+        stream.cut(two, wanted);
+        if two.records() < wanted {
             *second = None;
         }
-        result.map(|()| true)
+        Ok(true)
     }
 
     fn open(&self) -> Result<First<'a>, Error> {

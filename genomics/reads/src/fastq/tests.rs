@@ -1,0 +1,206 @@
+//! The parser against one that holds the whole file as a list of lines.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Owned = (Vec<u8>, [Vec<u8>; 4]);
+
+/// Pairs before the first error, and the record and fault of that error.
+type Outcome = (Vec<Owned>, Option<(u64, RecordFault)>);
+
+fn parsed(path: &Path, chunk: usize, block_records: usize) -> Outcome {
+    let meter = Meter::default();
+    let mut pairs = Vec::new();
+    let mut run = || -> Result<(), Error> {
+        let mut stream = Stream::with_chunk(path, &meter, chunk)?;
+        let (mut block, mut batch) = (Block::default(), PairBatch::default());
+        loop {
+            stream.cut(&mut block, block_records);
+            let records = block.records();
+            let result = pair_up_interleaved(&mut block, path, &mut batch);
+            pairs.extend(batch.iter().map(|p| {
+                let [one, two] = p.mates;
+                (p.name.to_vec(), [one.seq, one.qual, two.seq, two.qual].map(<[u8]>::to_vec))
+            }));
+            batch.clear();
+            result?;
+            if records < block_records {
+                return Ok(());
+            }
+        }
+    };
+    let error = match run() {
+        Ok(()) => None,
+        Err(Error::Record { record, fault, .. }) => Some((record, fault)),
+        Err(other) => panic!("unexpected: {other}"),
+    };
+    (pairs, error)
+}
+
+fn naive(text: &[u8], path: &Path) -> Outcome {
+    let terminated = text.ends_with(b"\n");
+    let mut lines: Vec<&[u8]> = text.split(|&b| b == b'\n').collect();
+    if terminated {
+        lines.pop();
+    }
+    let mut pairs = Vec::new();
+    let mut waiting: Option<(String, Option<char>, [Vec<u8>; 2])> = None;
+    let shown = |line: &[u8]| Shown(*line.first().unwrap_or(&b'\n'));
+    for (i, record) in lines.chunks(4).enumerate() {
+        let last = (i + 1) * 4 >= lines.len();
+        let record: Vec<&[u8]> = record.iter().map(|l| l.strip_suffix(b"\r").unwrap_or(l)).collect();
+        let fault = match record[..] {
+            [header, ..] if i == 0 && !header.starts_with(b"@") => Some(RecordFault::NoAt(shown(header))),
+            [header, seq, plus, qual] => {
+                if header.first() != Some(&b'@') {
+                    Some(RecordFault::NoAt(shown(header)))
+                } else if plus.first() != Some(&b'+') {
+                    Some(RecordFault::NoPlus(shown(plus)))
+                } else if last && !terminated && qual.len() < seq.len() {
+                    Some(RecordFault::Truncated)
+                } else if seq.len() != qual.len() {
+                    Some(RecordFault::Lengths { seq: seq.len(), qual: qual.len() })
+                } else if let Some(&b) = seq.iter().find(|b| !b"ACGTUNRYSWKMBDHVacgtunryswkmbdhv".contains(b))
+                {
+                    Some(RecordFault::Letter(Shown(b)))
+                } else {
+                    qual.iter().find(|q| !(33..=126).contains(*q)).map(|&q| RecordFault::Quality(Shown(q)))
+                }
+            }
+            _ => Some(RecordFault::Truncated),
+        };
+        // A bad record counts before what is wrong with the pair that it ends.
+        if let Some(fault) = fault {
+            return (pairs, Some((i as u64 + 1, fault)));
+        }
+        let header = String::from_utf8_lossy(&record[0][1..]).into_owned();
+        let (word, rest) = header.split_at(header.find([' ', '\t']).unwrap_or(header.len()));
+        let (name, number) = if let Some(name) = word.strip_suffix("/1") {
+            (name, Some('1'))
+        } else if let Some(name) = word.strip_suffix("/2") {
+            (name, Some('2'))
+        } else if rest.get(1..).is_some_and(|r| r.starts_with("1:")) {
+            (word, Some('1'))
+        } else if rest.get(1..).is_some_and(|r| r.starts_with("2:")) {
+            (word, Some('2'))
+        } else {
+            (word, None)
+        };
+        let fields = [record[1].to_vec(), record[3].to_vec()];
+        match waiting.take() {
+            None => waiting = Some((name.to_owned(), number, fields)),
+            Some((one, number_one, [seq, qual])) => {
+                if one != name {
+                    let fault =
+                        RecordFault::Names { name: one, mate: name.to_owned(), mate_path: path.to_owned() };
+                    return (pairs, Some((i as u64, fault)));
+                }
+                if let (Some(number), true) = (number, number == number_one) {
+                    let fault = RecordFault::SameMate { name: one, number, mate_path: path.to_owned() };
+                    return (pairs, Some((i as u64, fault)));
+                }
+                let [seq_two, qual_two] = fields;
+                pairs.push((name.as_bytes().to_vec(), [seq, qual, seq_two, qual_two]));
+            }
+        }
+    }
+    let error = waiting.map(|_| (lines.len().div_ceil(4) as u64, RecordFault::NoMate));
+    (pairs, error)
+}
+
+#[derive(Clone)]
+struct Text {
+    bytes: Vec<u8>,
+    chunk: usize,
+    block_records: usize,
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Text { bytes, chunk, block_records } = self;
+        write!(f, "\"{}\", chunk {chunk}, {block_records} records a block", bytes.escape_ascii())
+    }
+}
+
+fn text() -> impl Strategy<Value = Text> {
+    let line = prop::collection::vec(prop::sample::select(b"ACGTNacgtRYU".to_vec()), 0..40);
+    let pair = (line.clone(), line, 0usize..4, 33u8..127, any::<bool>());
+    let records = prop::collection::vec(pair, 1..12);
+    // What a mutation writes, and where (as a share of the text); some do nothing, some cut the text short.
+    let change = prop::option::of((0.0f64..1.0, prop::sample::select(b"\n\r@+ /12\x00~!AX".to_vec())));
+    let cut = prop::option::weighted(0.3, 0.0f64..1.0);
+    (records, change, cut, any::<bool>(), 1usize..300, 1usize..5).prop_map(
+        |(records, change, cut, last_end, chunk, block_pairs)| {
+            let mut bytes = Vec::new();
+            for (i, (one, two, style, quality, crlf)) in records.iter().enumerate() {
+                let end = if *crlf { "\r\n" } else { "\n" };
+                for (mate, seq) in [(1, one), (2, two)] {
+                    let header = match style {
+                        0 => format!("@r{i}"),
+                        1 => format!("@r{i}/{mate}"),
+                        2 => format!("@r{i} {mate}:N:0:ACGT"),
+                        _ => format!("@r{i}\tlength={}", seq.len()),
+                    };
+                    for line in [header.as_bytes(), seq, b"+", &vec![*quality; seq.len()]] {
+                        bytes.extend_from_slice(line);
+                        bytes.extend_from_slice(end.as_bytes());
+                    }
+                }
+            }
+            if let Some((at, byte)) = change {
+                let at = (at * bytes.len() as f64) as usize;
+                bytes[at] = byte;
+            }
+            if let Some(at) = cut {
+                bytes.truncate(1 + (at * (bytes.len() - 1) as f64) as usize);
+            }
+            if !last_end && bytes.len() > 1 && bytes.ends_with(b"\n") {
+                bytes.pop();
+            }
+            Text { bytes, chunk, block_records: 2 * block_pairs }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(29),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_text_parses_as_the_naive_parser_says(text in text()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.fq");
+        std::fs::write(&path, &text.bytes).unwrap();
+        prop_assert_eq!(parsed(&path, text.chunk, text.block_records), naive(&text.bytes, &path));
+    }
+}
+
+#[test]
+fn long_records_make_blocks_of_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.fq");
+    for (length, expected) in [(150, 1024), (2_000, 130), (300_000, 2)] {
+        let (seq, qual) = ("A".repeat(length), "F".repeat(length));
+        std::fs::write(&path, format!("@r\n{seq}\n+\n{qual}\n")).unwrap();
+        let meter = Meter::default();
+        let stream = Stream::open(&path, &meter).unwrap();
+        assert_eq!(stream.block_records(), expected, "reads of {length} bp");
+    }
+}
+
+#[test]
+fn letters_and_qualities_are_the_documented_ones() {
+    for b in 0..=255u8 {
+        let letter = b"ACGTUNRYSWKMBDHV".contains(&b.to_ascii_uppercase());
+        assert_eq!(is_iupac(b), letter, "{b}");
+        assert!(!usual(b) || letter, "{b}");
+        assert_eq!(is_quality(b), (33..=126).contains(&b), "{b}");
+    }
+}
