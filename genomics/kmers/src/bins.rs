@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out_from_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let plan = Plan { bins: 3, extent: 4096, extents: 7, private: 256, slots: 1024 };
+        let plan = Plan { bins: 3, extent: 4096, extents: 7, private: 256, pieces: 64, slots: 1024 };
         let bins = Bins::new(&plan, dir.path());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {

@@ -1,5 +1,6 @@
 //! Joint k-mer counting. Modules in the order data flows through them.
 mod bins;
+mod collapse;
 pub mod encode;
 mod minimizer;
 mod pipeline;

@@ -10,9 +10,10 @@ use std::thread;
 use genuma_reads::{Lane, Meter, for_each_batch};
 
 use crate::bins::Bins;
+use crate::collapse::Collapse;
 use crate::plan::{Plan, least_memory};
 use crate::scatter::{Scatter, Totals};
-use crate::superkmer::for_each_key;
+use crate::superkmer::records;
 use crate::tally::{Class, Tally};
 use crate::{CountParams, CountStats, Counted, Error, MAX_K, MIN_K, RootCounters, SPECTRUM_SLOTS};
 
@@ -109,7 +110,7 @@ where
     let (order, next, stop) = (&order, &AtomicUsize::new(0), &AtomicBool::new(false));
 
     let worker = move || {
-        let mut counting = Counting::new(params.k, plan.slots);
+        let mut counting = Counting::new(params.k, plan);
         while let Some(&bin) = order.get(next.fetch_add(1, Relaxed)) {
             if stop.load(Relaxed) {
                 break;
@@ -132,6 +133,7 @@ where
 /// One thread's table and what came out of it.
 struct Counting<P> {
     k: u32,
+    collapse: Collapse,
     tally: Tally,
     share: Share<P>,
     /// K-mers that went into the bins so far.
@@ -139,10 +141,10 @@ struct Counting<P> {
 }
 
 impl<P> Counting<P> {
-    fn new(k: u32, slots: usize) -> Self {
+    fn new(k: u32, plan: &Plan) -> Self {
         let spectra = [vec![0; SPECTRUM_SLOTS], vec![0; SPECTRUM_SLOTS]];
         let share = Share { picks: Vec::new(), spectra, roots: 0, distinct: 0, passes: 0 };
-        Self { k, tally: Tally::new(slots), share, kmers: 0 }
+        Self { k, collapse: Collapse::new(k, plan.pieces), tally: Tally::new(plan.slots), share, kmers: 0 }
     }
 
     fn bin<F: Fn(&RootCounters, &mut Vec<P>)>(
@@ -151,7 +153,7 @@ impl<P> Counting<P> {
         bin: usize,
         select: &F,
     ) -> Result<(), Error> {
-        let Self { k, tally, share, kmers } = self;
+        let Self { k, collapse, tally, share, kmers } = self;
         // As diverse as the bins before.
         let seen = bins.kmers(bin);
         let distinct = if *kmers == 0 {
@@ -162,28 +164,24 @@ impl<P> Counting<P> {
         let mut class = Some(Class::ALL);
         while let Some(current) = class {
             tally.start(current, distinct);
-            bins.read(bin, |records| for_each_key(records, *k, |sample, key| tally.add(sample, key)))?;
+            bins.read(bin, |bytes| {
+                records(bytes, *k).for_each(|record| {
+                    collapse
+                        .take(record, |record, counts| record.for_each_key(*k, |key| tally.add(key, counts)));
+                });
+            })?;
+            collapse.drain(|record, counts| record.for_each_key(*k, |key| tally.add(key, counts)));
+            tally.add_to(&mut share.spectra);
             share.distinct += tally.len() as u64;
             share.passes += 1;
-            tally.drain(|root| share.root(root, select));
+            tally.drain(|root| {
+                share.roots += 1;
+                select(root, &mut share.picks);
+            });
             class = tally.next_class();
         }
         *kmers += seen;
         Ok(())
-    }
-}
-
-impl<P> Share<P> {
-    fn root<F: Fn(&RootCounters, &mut Vec<P>)>(&mut self, root: &RootCounters, select: &F) {
-        self.roots += 1;
-        for counts in &root.counts {
-            for (spectrum, &n) in self.spectra.iter_mut().zip(counts) {
-                if n > 0 {
-                    spectrum[(n as usize).min(SPECTRUM_SLOTS - 1)] += 1;
-                }
-            }
-        }
-        select(root, &mut self.picks);
     }
 }
 

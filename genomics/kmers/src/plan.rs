@@ -1,10 +1,11 @@
 //! How a counter divides its memory.
 
+use crate::collapse::PIECE_BYTES;
 use crate::superkmer::MAX_RECORD;
 use crate::tally::{MIN_SLOTS, SLOT_BYTES};
 
 /// K-mers a bin should have: at 30-fold depth or more their table then fits a core's own cache.
-const KMERS_PER_BIN: u64 = 1 << 19;
+const KMERS_PER_BIN: u64 = 1 << 17;
 
 const KIB: u64 = 1024;
 const MIN_BINS: u64 = 16;
@@ -13,6 +14,10 @@ const MIN_EXTENT: u64 = 4 * KIB;
 const MAX_EXTENT: u64 = 256 * KIB;
 const MIN_PRIVATE: u64 = 256;
 const MAX_PRIVATE: u64 = KIB;
+const MIN_PIECES: usize = 64;
+const MAX_PIECES: usize = 8192;
+/// With fewer bins rather than smaller extents, as long as there are bins enough.
+const GOOD_EXTENT: u64 = 64 * KIB;
 /// What a thread needs beside buffers and tables: spectra, one read's minimizers.
 const PER_THREAD: u64 = 64 * KIB;
 
@@ -27,13 +32,17 @@ pub struct Plan {
     pub extents: usize,
     /// Size of the buffer each thread has for each bin.
     pub private: usize,
+    /// Super-k-mers a thread holds to collapse equal ones.
+    pub pieces: usize,
     /// Slots of a thread's hash table; it may hold two tables while it grows.
     pub slots: usize,
 }
 
 /// The least memory `threads` threads can count in, in bytes.
 pub fn least_memory(threads: usize) -> u64 {
-    let thread = 2 * (MIN_SLOTS * SLOT_BYTES) as u64 + MIN_BINS * MIN_PRIVATE + PER_THREAD;
+    let thread = (2 * MIN_SLOTS * SLOT_BYTES + 2 * MIN_PIECES * PIECE_BYTES) as u64
+        + MIN_BINS * MIN_PRIVATE
+        + PER_THREAD;
     2 * MIN_BINS * MIN_EXTENT + 2 * thread * threads as u64
 }
 
@@ -43,7 +52,7 @@ impl Plan {
         let threads = threads as u64;
         let memory = memory - threads * PER_THREAD;
         // A quarter for extents being filled and an eighth for private buffers, at their smallest.
-        let most = (memory / 4 / MIN_EXTENT).min(memory / 8 / (threads * MIN_PRIVATE));
+        let most = (memory / 4 / GOOD_EXTENT).min(memory / 8 / (threads * MIN_PRIVATE));
         let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS).min(most.max(MIN_BINS));
 
         // Tables for bins four times the average whose k-mers all differ, if that leaves half for the bins. Private
@@ -54,12 +63,15 @@ impl Plan {
 
         let pool = memory - tables.max(private * bins * threads);
         let extent = (pool / 2 / bins).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
+        let thread = (tables / threads) as usize;
+        let pieces = (thread / 8 / PIECE_BYTES).clamp(MIN_PIECES, MAX_PIECES);
         Self {
             bins: bins as usize,
             extent: extent as usize,
             extents: (pool / extent) as usize,
             private: private as usize,
-            slots: (tables / threads / 2) as usize / SLOT_BYTES,
+            pieces,
+            slots: (thread - pieces * PIECE_BYTES) / 2 / SLOT_BYTES,
         }
     }
 }
@@ -81,7 +93,7 @@ mod tests {
                     let plan = Plan::new(kmers, memory, threads);
                     let pool = plan.extents * plan.extent;
                     let scatter = plan.private * plan.bins * threads;
-                    let tables = 2 * threads * plan.slots * SLOT_BYTES;
+                    let tables = threads * (2 * plan.slots * SLOT_BYTES + plan.pieces * PIECE_BYTES);
                     assert!(
                         (pool + scatter.max(tables)) as u64 + threads as u64 * PER_THREAD <= memory,
                         "{plan:?}"

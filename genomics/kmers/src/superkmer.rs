@@ -133,37 +133,69 @@ fn mask_below(bases: usize) -> u64 {
     if bases >= 32 { 0 } else { u64::MAX >> (2 * bases) }
 }
 
-/// Calls `each` with the sample and the key of every k-mer of `records` (whole records).
-///
-/// The key of a k-mer is `stem << 4 | first << 2 | last` in the strand that makes it smaller. The stem decides, unless
-/// it is its own reverse complement; then the strand with the smaller pair of flanking bases is taken, so that a
-/// canonical k-mer always has one key.
-#[inline]
-pub fn for_each_key(records: &[u8], k: u32, mut each: impl FnMut(usize, u64)) {
-    let (mask, stem, top) = (mask(k), mask(k - 2), 2 * (k - 1));
-    let key = |kmer: u64| (((kmer >> 2) & stem) << 4) | ((kmer >> top) << 2) | (kmer & 3);
-    let mut records = records;
-    while let Some((&head, bases)) = records.split_first() {
-        let (sample, kmers) = (usize::from(head >> 7), usize::from(head & 127) + 1);
-        let mut forward = load(bases, 0) >> (64 - 2 * k);
+/// A super-k-mer as stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Which sample has it.
+    pub sample: usize,
+    /// Number of k-mers, 1..=[`MAX_KMERS`].
+    pub kmers: usize,
+    /// The bases, and perhaps more bytes after them.
+    pub bases: &'a [u8],
+}
+
+/// The records in `bytes`, which must be whole.
+pub fn records(bytes: &[u8], k: u32) -> impl Iterator<Item = Record<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (&head, bases) = rest.split_first()?;
+        let record = Record { sample: usize::from(head >> 7), kmers: usize::from(head & 127) + 1, bases };
+        rest = &rest[record_bytes(record.kmers, k)..];
+        Some(record)
+    })
+}
+
+impl Record<'_> {
+    /// Calls `each` with the key of every k-mer.
+    ///
+    /// The key of a k-mer is `stem << 4 | first << 2 | last` in the strand that makes it smaller. The stem decides,
+    /// unless it is its own reverse complement; then the strand with the smaller pair of flanking bases is taken, so
+    /// that a canonical k-mer always has one key.
+    #[inline]
+    pub fn for_each_key(&self, k: u32, mut each: impl FnMut(u64)) {
+        let (mask, stem, top) = (mask(k), mask(k - 2), 2 * (k - 1));
+        let key = |kmer: u64| (((kmer >> 2) & stem) << 4) | ((kmer >> top) << 2) | (kmer & 3);
+        let mut forward = load(self.bases, 0) >> (64 - 2 * k);
         let mut reverse = revcomp(forward, k);
-        each(sample, key(forward).min(key(reverse)));
+        each(key(forward).min(key(reverse)));
         // The bases after the first k-mer, a word at a time.
         let mut at = k as usize;
-        let end = k as usize + kmers - 1;
+        let end = k as usize + self.kmers - 1;
         while at < end {
-            let mut word = load(bases, at / 4) << (2 * (at % 4));
+            let mut word = load(self.bases, at / 4) << (2 * (at % 4));
             let take = (end - at).min(32 - at % 4);
             for _ in 0..take {
                 let code = word >> 62;
                 word <<= 2;
                 forward = ((forward << 2) | code) & mask;
                 reverse = (reverse >> 2) | ((3 - code) << top);
-                each(sample, key(forward).min(key(reverse)));
+                each(key(forward).min(key(reverse)));
             }
             at += take;
         }
-        records = &bases[record_bytes(kmers, k) - 1..];
+    }
+
+    /// All bases in one word, the first in the highest bits and zeros after the last, in the strand that is smaller;
+    /// `None` for more than 64 bases.
+    #[inline]
+    pub fn word(&self, k: u32) -> Option<u128> {
+        let unused = 128u32.checked_sub(2 * (self.kmers as u32 + k - 1))?;
+        let word =
+            (u128::from(load(self.bases, 0)) << 64) | u128::from(load(self.bases, 8.min(self.bases.len())));
+        let word = (word >> unused) << unused;
+        let (high, low) = ((word >> 64) as u64, word as u64);
+        let other = (u128::from(revcomp(low, 32)) << 64) | u128::from(revcomp(high, 32));
+        Some(word.min(other << unused))
     }
 }
 
@@ -215,14 +247,34 @@ mod tests {
                 }
                 let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 1);
                 let mut found = Vec::new();
-                for_each_key(&bytes, k, |sample, key| {
-                    assert_eq!(sample, 1);
-                    found.push(key);
-                });
+                for record in super::records(&bytes, k) {
+                    assert_eq!(record.sample, 1);
+                    record.for_each_key(k, |key| found.push(key));
+                }
                 let expected: Vec<u64> =
                     kmers(&seq, k).map(|(_, m)| by_definition(&unpack(m.forward, k))).collect();
                 assert_eq!(found, expected, "k {k}, {len} bases");
             }
+        }
+    }
+
+    #[test]
+    fn both_strands_have_one_word() {
+        for (k, len) in [(12, 12), (25, 37), (31, 31), (32, 63), (32, 64), (31, 65)] {
+            let seq = random_bases(len, 11 + len as u64);
+            let word = |seq: &[u8]| {
+                let codes = seq.iter().map(|&b| dna::code(b)).collect::<Vec<_>>();
+                let bytes: Vec<u8> = (codes.chunks(4))
+                    .map(|c| (0..4).fold(0, |w, i| (w << 2) | c.get(i).copied().unwrap_or(0)))
+                    .chain([0xff; 3]) // what follows a record does not matter
+                    .collect();
+                Record { sample: 0, kmers: len + 1 - k as usize, bases: &bytes }.word(k)
+            };
+            let text = seq.clone().min(dna::revcomp(&seq));
+            let expected = text.iter().fold(0u128, |w, &b| (w << 2) | u128::from(dna::code(b)));
+            let expected = (len <= 64).then(|| expected << (128 - 2 * len.min(64)));
+            assert_eq!(word(&seq), expected, "{len} bases");
+            assert_eq!(word(&dna::revcomp(&seq)), expected, "{len} bases");
         }
     }
 
@@ -243,10 +295,12 @@ mod tests {
         let (bytes, pieces) = records(&[b'A'; 500], &[b'I'; 500], 31, 0, 0);
         assert_eq!(pieces.iter().map(|p| p.kmers).collect::<Vec<_>>(), [128, 128, 128, 86]);
         let mut n = 0;
-        for_each_key(&bytes, 31, |_, key| {
-            assert_eq!(key, 0);
-            n += 1;
-        });
+        for record in super::records(&bytes, 31) {
+            record.for_each_key(31, |key| {
+                assert_eq!(key, 0);
+                n += 1;
+            });
+        }
         assert_eq!(n, 470);
     }
 }

@@ -89,9 +89,9 @@ impl Tally {
         self.class = class;
     }
 
-    /// Counts one k-mer of `sample`.
+    /// Counts a k-mer as often as `counts` says for each sample, once at least.
     #[inline]
-    pub fn add(&mut self, sample: usize, key: u64) {
+    pub fn add(&mut self, key: u64, counts: [u32; 2]) {
         let hash = hash(key);
         if !self.class.has(hash) {
             return;
@@ -99,7 +99,9 @@ impl Tally {
         let slot = self.find(hash, key);
         let fresh = slot.is_free();
         slot.key = key;
-        slot.counts[sample] = slot.counts[sample].saturating_add(1);
+        for (sum, n) in slot.counts.iter_mut().zip(counts) {
+            *sum = sum.saturating_add(n);
+        }
         if fresh {
             self.used += 1;
             if self.used > load_limit(self.slots.len()) {
@@ -155,6 +157,17 @@ impl Tally {
         self.left_out.pop()
     }
 
+    /// Adds the k-mers held to the spectra: `spectra[sample][n]` is raised for each k-mer that `sample` has n > 0
+    /// times, the last slot for those it has more often.
+    pub fn add_to(&self, spectra: &mut [Vec<u64>; 2]) {
+        for (sample, spectrum) in spectra.iter_mut().enumerate() {
+            let last = spectrum.len() - 1;
+            for slot in self.slots.iter().filter(|s| s.counts[sample] > 0) {
+                spectrum[last.min(slot.counts[sample] as usize)] += 1;
+            }
+        }
+    }
+
     /// Calls `each` once with every root, in no particular order, and empties the tally.
     pub fn drain(&mut self, mut each: impl FnMut(&RootCounters)) {
         // The table is a ring and never full: the run at its end goes on at its start.
@@ -174,7 +187,9 @@ impl Tally {
 
 /// Calls `each` with the roots of one run of used slots.
 fn emit_run(run: &mut [Slot], each: &mut impl FnMut(&RootCounters)) {
-    run.sort_unstable_by_key(|s| s.key);
+    if run.len() > 1 {
+        run.sort_unstable_by_key(|s| s.key);
+    }
     for root in run.chunk_by(|a, b| a.key >> 4 == b.key >> 4) {
         let mut counters = RootCounters { stem: root[0].key >> 4, counts: [[0; 2]; 16] };
         for slot in root {
@@ -197,13 +212,17 @@ mod tests {
         let mut class = Some(Class::ALL);
         while let Some(current) = class {
             tally.start(current, 0);
-            keys.iter().for_each(|&(sample, key)| tally.add(sample, key));
+            keys.iter().for_each(|&(sample, key)| tally.add(key, one(sample)));
             assert!(tally.slots.len() <= max_slots);
             tally.drain(|r| assert!(roots.insert(r.stem, r.counts).is_none(), "a root came twice"));
             passes += 1;
             class = tally.next_class();
         }
         (roots, passes)
+    }
+
+    fn one(sample: usize) -> [u32; 2] {
+        [1 - sample as u32, sample as u32]
     }
 
     fn keys(n: u64, stems: u64) -> Vec<(usize, u64)> {

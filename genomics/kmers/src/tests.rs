@@ -165,7 +165,7 @@ fn threads_memory_and_bins_do_not_show() {
             let params = CountParams { threads, memory: least_memory(threads), ..files.params(k) };
             assert_counts(&files, &params, None, &roots);
             for (bins, extents) in [(1, 1), (7, 7), (7, 20), (300, 600)] {
-                let plan = Plan { bins, extent: 4096, extents, private: 256, slots: 1024 };
+                let plan = Plan { bins, extent: 4096, extents, private: 256, pieces: 64, slots: 1024 };
                 let stats = assert_counts(&files, &params, Some(plan), &roots);
                 assert_eq!(stats.bins, bins as u64);
                 assert_eq!(stats.spilled_bytes > 0, bins < 300, "{stats:?}");
@@ -234,7 +234,7 @@ fn faults_are_told_in_one_line() {
     assert!(fault(too_little).contains("too little"));
 
     let nowhere = PathBuf::from("/nowhere/at/all");
-    let plan = Plan { bins: 3, extent: 4096, extents: 3, private: 256, slots: 1024 };
+    let plan = Plan { bins: 3, extent: 4096, extents: 3, private: 256, pieces: 64, slots: 1024 };
     let params = CountParams { work: nowhere, ..files.params(25) };
     let error =
         count_by_plan(&plan, &files.lanes, &params, &Meter::default(), all).expect_err("no such folder");
