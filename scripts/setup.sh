@@ -6,8 +6,8 @@ set -euo pipefail
 
 # minibwa is C and is bound by bindgen (libclang).
 build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
-# The tools that judge our files: VCF, BAM, and the report in a browser.
-test=(bcftools samtools tabix chromium)
+# The tools that judge our files: VCF, BAM, and the report in a browser; bzip2 unpacks test data.
+test=(bcftools samtools tabix chromium bzip2)
 # The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
 bench=(bwa samtools bcftools tabix delly openjdk-17-jre-headless maven time)
 
