@@ -1,1 +1,8 @@
-//! Being built.
+//! Places sequences on a reference with minibwa: the part of alignment that calling needs.
+//!
+//! The index is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when it is there, else it is made
+//! once in the work folder. Index construction takes about 11 bytes of memory a base.
+mod placer;
+
+pub use minibwa::{CigarKind, CigarOp, Hit, Strand};
+pub use placer::{Error, INDEX_BYTES_PER_BASE, Mapper, Placer};

@@ -1,0 +1,32 @@
+use std::path::PathBuf;
+use genuma_somatic::*;
+use genuma_reads::*;
+fn main() {
+    let a: Vec<String> = std::env::args().collect();
+    let dir = PathBuf::from(&a[1]);
+    let reference = fasta::Reference::read(&PathBuf::from(&a[2])).unwrap();
+    let out = &a[3];
+    let k: u32 = a[4].parse().unwrap();
+    let q: u8 = a[5].parse().unwrap();
+    let least: u32 = a[6].parse().unwrap();
+    let f = |s: &str| [dir.join(format!("{s}_1.fq.gz")), dir.join(format!("{s}_2.fq.gz"))];
+    let mut lanes = Lane::from_files(NORMAL, &f("normal"), Layout::Pairs).unwrap();
+    lanes.extend(Lane::from_files(TUMOUR, &f("tumor"), Layout::Pairs).unwrap());
+    let work = PathBuf::from(format!("{out}.work"));
+    std::fs::create_dir_all(&work).unwrap();
+    let prefix = PathBuf::from(format!("{}.idx", a[2]));
+    if !genuma_align::Placer::index_exists(&prefix) { genuma_align::Placer::build(&PathBuf::from(&a[2]), &prefix, 2).unwrap(); }
+    let placer = genuma_align::Placer::load(&prefix).unwrap();
+    let params = pipeline::Params { k, min_base_quality: q, threads: 2, memory: 8 << 30, work, least, least_quality: 20.0 };
+    let (calls, contigs) = pipeline::call(&lanes, &reference, &placer, &params).unwrap();
+    let events = event::events(calls);
+    let mut text = vcf::header(&reference, "proto");
+    for l in vcf::lines(&events, &reference) { text += &l.text; text.push('\n'); }
+    std::fs::write(out, text).unwrap();
+    let mut fa = String::new();
+    for (i, c) in contigs.iter().enumerate() {
+        let s: String = c.seq.iter().zip(&c.novel).map(|(b, n)| if *n { *b as char } else { b.to_ascii_lowercase() as char }).collect();
+        fa += &format!(">t{}\n{}\n", i + 1, s);
+    }
+    std::fs::write(format!("{out}.fa"), fa).unwrap();
+}

@@ -1,0 +1,165 @@
+//! Judged changes → events: copies of one change merged, junctions of one rearrangement joined.
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Breakend, Change, Side};
+use crate::pipeline::Call;
+
+/// What an event is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Class {
+    /// One base for another.
+    Snv,
+    /// Up to 49 bases inserted, deleted or both.
+    Indel,
+    /// 50 bases or more deleted.
+    Del,
+    /// 50 bases or more inserted.
+    Ins,
+    /// A tandem copy.
+    Dup,
+    /// A stretch turned round.
+    Inv,
+    /// Any other junction.
+    Bnd,
+}
+
+impl Class {
+    /// Name in reports and in the VCF's SVTYPE.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Snv => "SNV",
+            Class::Indel => "INDEL",
+            Class::Del => "DEL",
+            Class::Ins => "INS",
+            Class::Dup => "DUP",
+            Class::Inv => "INV",
+            Class::Bnd => "BND",
+        }
+    }
+}
+
+/// One event: the calls that make it up, the best first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// What it is.
+    pub class: Class,
+    /// One call, or two for events with two junctions.
+    pub calls: Vec<Call>,
+}
+
+/// Changes of this many bases or more are structural.
+pub const STRUCTURAL: usize = 50;
+/// Junction ends this near are the same end: alignment of the flanks may differ by that much.
+const SAME: usize = 15;
+/// Ends of two junctions this near belong to one event.
+const PARTNER: usize = 60;
+
+/// Merges copies and pairs junctions. Events come sorted by position of their first call.
+pub fn events(mut calls: Vec<Call>) -> Vec<Event> {
+    calls.sort_by(|a, b| {
+        let rank = |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.contig);
+        rank(a).cmp(&rank(b)).then_with(|| a.change.cmp(&b.change))
+    });
+    let mut kept: Vec<Call> = Vec::new();
+    for call in calls {
+        if !kept.iter().any(|k| same(&k.change, &call.change)) {
+            kept.push(call);
+        }
+    }
+    let mut taken = vec![false; kept.len()];
+    let mut events = Vec::new();
+    for i in 0..kept.len() {
+        if taken[i] {
+            continue;
+        }
+        taken[i] = true;
+        let partner = (i + 1..kept.len())
+            .filter(|&j| !taken[j])
+            .find_map(|j| pair(&kept[i].change, &kept[j].change).map(|class| (j, class)));
+        let (class, calls) = match partner {
+            Some((j, class)) => {
+                taken[j] = true;
+                (class, vec![kept[i].clone(), kept[j].clone()])
+            }
+            None => (class_of(&kept[i].change), vec![kept[i].clone()]),
+        };
+        events.push(Event { class, calls });
+    }
+    events.sort_by(|a, b| position(&a.calls[0].change).cmp(&position(&b.calls[0].change)));
+    events
+}
+
+/// Sequence index and 0-based position a change is sorted by.
+pub fn position(change: &Change) -> (usize, usize) {
+    match change {
+        Change::Allele { chrom, pos, .. } => (*chrom, *pos),
+        Change::Junction { ends, .. } => (ends[0].chrom, ends[0].pos),
+        Change::Novel { end, .. } => (end.chrom, end.pos),
+    }
+}
+
+fn near(a: &Breakend, b: &Breakend, within: usize) -> bool {
+    a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
+}
+
+fn same(a: &Change, b: &Change) -> bool {
+    match (a, b) {
+        (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
+            x.iter().zip(y).all(|(x, y)| near(x, y, SAME) && x.side == y.side)
+        }
+        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => near(x, y, SAME) && x.side == y.side,
+        _ => a == b,
+    }
+}
+
+/// The class of a lone change.
+pub fn class_of(change: &Change) -> Class {
+    match change {
+        Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
+            (1, 1) => Class::Snv,
+            (r, a) if r >= a + STRUCTURAL => Class::Del,
+            (r, a) if a >= r + STRUCTURAL => Class::Ins,
+            _ => Class::Indel,
+        },
+        Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom => match (a.side, b.side) {
+            (Side::Left, Side::Right) => Class::Del,
+            (Side::Right, Side::Left) => Class::Dup,
+            _ => Class::Bnd,
+        },
+        Change::Junction { .. } => Class::Bnd,
+        Change::Novel { .. } => Class::Ins,
+    }
+}
+
+/// Whether two changes are the two sides of one event, and of which class.
+fn pair(a: &Change, b: &Change) -> Option<Class> {
+    match (a, b) {
+        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => {
+            (near(x, y, PARTNER) && x.side != y.side).then_some(Class::Ins)
+        }
+        (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
+            let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
+            let both = |l, r| inverted(x, l) && inverted(y, r);
+            if (both(Side::Left, Side::Right) || both(Side::Right, Side::Left))
+                && near(&x[0], &y[0], PARTNER)
+                && near(&x[1], &y[1], PARTNER)
+            {
+                return Some(Class::Inv);
+            }
+            // A copy put elsewhere, or a reciprocal translocation: both junctions leave from one place, to two sides.
+            x.iter().enumerate().find_map(|(i, p)| {
+                y.iter().enumerate().find_map(|(j, q)| {
+                    let (other, another) = (&x[1 - i], &y[1 - j]);
+                    (near(p, q, PARTNER)
+                        && p.side != q.side
+                        && other.chrom == another.chrom
+                        && other.side != another.side)
+                        .then_some(Class::Bnd)
+                })
+            })
+        }
+        _ => None,
+    }
+}

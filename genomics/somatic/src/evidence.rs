@@ -1,0 +1,130 @@
+//! Reads against both alleles: who supports what, and how well.
+
+use crate::compare::Finding;
+use crate::label::Read;
+use crate::recruit::Recruit;
+
+/// Probability that a read shows a base that its molecule did not have, whatever its quality says: damage, PCR.
+const FLOOR: f64 = 1e-4;
+/// A read must favour an allele by this factor (natural logarithm) to be counted for it.
+const CLEAR: f64 = 3.0;
+/// Share of a read's bases that may disagree with the better allele before it is taken for a stranger.
+const STRANGER: f64 = 0.06;
+
+/// Natural-log probabilities of a base call by Phred quality: right, and one particular wrong base.
+#[derive(Debug, Clone)]
+pub struct Qualities {
+    right: [f64; 64],
+    wrong: [f64; 64],
+}
+
+impl Qualities {
+    /// Takes the reported qualities at their word, within bounds.
+    pub fn reported() -> Qualities {
+        let error = |q: usize| 10f64.powf(-(q as f64) / 10.0).clamp(FLOOR, 0.7);
+        Qualities {
+            right: std::array::from_fn(|q| (1.0 - error(q)).ln()),
+            wrong: std::array::from_fn(|q| (error(q) / 3.0).ln()),
+        }
+    }
+}
+
+/// How one pair sees a change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Vote {
+    /// Index among the recruited pairs.
+    pub pair: u32,
+    /// Natural log of P(read | tumour allele) / P(read | normal allele), of the mate that says more.
+    pub log_odds: f64,
+    /// Whether that mate runs with the contig.
+    pub forward: bool,
+    /// Distance of the change from the nearer end of the read.
+    pub from_end: u16,
+    /// Phred quality of the bases that make the difference (median of them).
+    pub quality: u8,
+}
+
+impl Vote {
+    /// For the tumour allele.
+    pub fn alternative(&self) -> bool {
+        self.log_odds > CLEAR
+    }
+
+    /// For the normal allele.
+    pub fn reference(&self) -> bool {
+        self.log_odds < -CLEAR
+    }
+}
+
+/// Log-likelihood of a read laid without gaps on a haplotype from `at` on, and its number of disagreeing good bases.
+/// Bases beyond the haplotype count as guessed.
+fn likelihood(read: &Read, at: i32, haplotype: &[u8], q: &Qualities) -> (f64, u32) {
+    let from = ((-at).max(0) as usize).min(read.seq.len());
+    let to = read.seq.len().min((haplotype.len() as i32 - at).max(0) as usize).max(from);
+    let mut sum = (read.seq.len() - (to - from)) as f64 * 0.25f64.ln();
+    let mut differing = 0;
+    for i in from..to {
+        let quality = usize::from(read.qual[i].min(63));
+        let (b, h) = (read.seq[i], haplotype[(at + i as i32) as usize]);
+        if b == h {
+            sum += q.right[quality];
+        } else if b != b'N' && h != b'N' {
+            sum += q.wrong[quality];
+            differing += u32::from(quality >= 15);
+        }
+    }
+    (sum, differing)
+}
+
+/// Weighs one recruited read. `None` when it fits neither allele.
+fn weigh(finding: &Finding, contig: &[u8], recruit: &Recruit, read: &Read, q: &Qualities) -> Option<Vote> {
+    let [left, right] = recruit.at;
+    let alternatives = [left, right].map(|at| (likelihood(read, at, contig, q), at));
+    let normals = [
+        likelihood(read, left, &finding.left_normal, q),
+        likelihood(read, right + finding.right_shift, &finding.right_normal, q),
+    ];
+    let best = |a: (f64, u32), b: (f64, u32)| if a.0 >= b.0 { a } else { b };
+    let alternative = best(alternatives[0].0, alternatives[1].0);
+    let normal = best(normals[0], normals[1]);
+    if f64::from(best(alternative, normal).1) > STRANGER * read.seq.len() as f64 {
+        return None;
+    }
+    let at = if alternatives[0].0.0 >= alternatives[1].0.0 { left } else { right };
+    let (len, start) = (read.seq.len() as i32, finding.at.start as i32 - at);
+    let from_end = start.min(len - (finding.at.end as i32 - at)).clamp(0, len) as u16;
+    let here = start.clamp(0, len - 1) as usize;
+    let last = (finding.at.end as i32 - at).clamp(here as i32 + 1, len) as usize;
+    let mut around: Vec<u8> = read.qual[here..last].to_vec();
+    around.sort_unstable();
+    Some(Vote {
+        pair: recruit.pair,
+        log_odds: alternative.0 - normal.0,
+        forward: recruit.forward,
+        from_end,
+        quality: around[around.len() / 2],
+    })
+}
+
+/// One vote per pair: of the two mates the one that says more.
+pub fn votes(
+    finding: &Finding,
+    contig: &[u8],
+    recruits: &[Recruit],
+    read: impl Fn(&Recruit) -> Read,
+    q: &Qualities,
+) -> Vec<Vote> {
+    let mut votes: Vec<Vote> = Vec::new();
+    for recruit in recruits {
+        let Some(vote) = weigh(finding, contig, recruit, &read(recruit), q) else { continue };
+        match votes.last_mut() {
+            Some(last) if last.pair == vote.pair => {
+                if vote.log_odds.abs() > last.log_odds.abs() {
+                    *last = vote;
+                }
+            }
+            _ => votes.push(vote),
+        }
+    }
+    votes
+}

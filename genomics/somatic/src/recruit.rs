@@ -1,0 +1,141 @@
+//! Second pass over both samples: every pair that overlaps a change, whichever allele it has.
+//!
+//! A contig's shared k-mers next to its novel stretch stand in both alleles; its novel k-mers stand in the tumour's
+//! only. Pairs that carry either are kept for the contig. Shared k-mers that turn out to be over-abundant are repeats
+//! and recruit nothing.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use genuma_kmers::encode::kmers;
+use genuma_reads::Pair;
+
+use crate::compare::Compared;
+use crate::kmer_map::KmerMap;
+use crate::label::{self, KmerHit, Labelled};
+
+/// Shared k-mers are taken from this many bases beyond the novel stretch.
+const REACH: usize = 40;
+
+/// Where a recruiting k-mer stands on a contig.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    rank: u32,
+    contig: u32,
+    at: u32,
+    forward: bool,
+}
+
+/// The recruiting k-mers of all contigs.
+#[derive(Debug)]
+pub struct Index {
+    k: u32,
+    map: KmerMap,
+    /// Sorted by rank.
+    sites: Vec<Site>,
+    seen: Vec<AtomicU32>,
+    most: u32,
+}
+
+/// A read laid on a contig by its k-mers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recruit {
+    /// Index among the recruited pairs.
+    pub pair: u32,
+    /// Which mate.
+    pub mate: u8,
+    /// Whether the read runs with the contig.
+    pub forward: bool,
+    /// Contig positions of the oriented read's first base by its leftmost and its rightmost k-mer: they differ where
+    /// an insertion or deletion lies between.
+    pub at: [i32; 2],
+}
+
+impl Index {
+    /// Indexes the novel stretches of `contigs` and their surroundings. A k-mer seen more than `most` times in the
+    /// reads is a repeat.
+    pub fn new(contigs: &[Compared], k: u32, most: u32) -> Index {
+        let mut entries: Vec<(u64, Site)> = Vec::new();
+        for (c, contig) in contigs.iter().enumerate() {
+            let reach = near_novel(&contig.novel, REACH);
+            for (at, kmer) in kmers(&contig.seq, k) {
+                let canonical = kmer.canonical();
+                if reach[at..at + k as usize].iter().all(|&n| n) && kmer.forward != kmer.reverse {
+                    let forward = canonical == kmer.forward;
+                    entries.push((canonical, Site { rank: 0, contig: c as u32, at: at as u32, forward }));
+                }
+            }
+        }
+        entries.sort_unstable();
+        let mut distinct: Vec<u64> = entries.iter().map(|e| e.0).collect();
+        distinct.dedup();
+        let mut rank = 0u32;
+        let mut sites = Vec::with_capacity(entries.len());
+        for (i, (kmer, site)) in entries.iter().enumerate() {
+            if i > 0 && entries[i - 1].0 != *kmer {
+                rank += 1;
+            }
+            sites.push(Site { rank, ..*site });
+        }
+        let seen = distinct.iter().map(|_| AtomicU32::new(0)).collect();
+        Index { k, map: KmerMap::new(distinct.into_iter()), sites, seen, most }
+    }
+
+    /// Keeps the pair if a mate carries a recruiting k-mer that is not known as a repeat yet.
+    pub fn recruit(&self, pair: Pair<'_>, sample: u8, scratch: &mut [Vec<KmerHit>; 2]) -> Option<Labelled> {
+        let kept = label::label(pair, sample, self.k, &self.map, scratch)?;
+        let mut useful = false;
+        for hit in kept.hits.iter().flatten() {
+            let before = self.seen[hit.rank as usize].fetch_add(1, Ordering::Relaxed);
+            useful |= before < self.most;
+        }
+        useful.then_some(kept)
+    }
+
+    fn is_repeat(&self, rank: u32) -> bool {
+        self.seen[rank as usize].load(Ordering::Relaxed) > self.most
+    }
+
+    /// Lays the recruited pairs on their contigs: for each contig its reads, in the order of `pairs`.
+    pub fn lay(&self, pairs: &[Labelled], contigs: usize) -> Vec<Vec<Recruit>> {
+        let mut laid: Vec<Vec<Recruit>> = vec![Vec::new(); contigs];
+        let mut offsets: Vec<(u32, bool, i32)> = Vec::new();
+        for (p, pair) in pairs.iter().enumerate() {
+            for mate in [0u8, 1] {
+                let len = pair.mates[mate as usize].seq.len() as i32;
+                offsets.clear();
+                for hit in pair.hits[mate as usize].iter().filter(|h| !self.is_repeat(h.rank)) {
+                    for site in self.sites_of(hit.rank) {
+                        let forward = hit.forward == site.forward;
+                        let at = if forward { hit.at as i32 } else { len - self.k as i32 - hit.at as i32 };
+                        offsets.push((site.contig, forward, site.at as i32 - at));
+                    }
+                }
+                // A stable sort by contig and strand keeps the order along the read.
+                offsets.sort_by_key(|o| (o.0, o.1));
+                for same in offsets.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+                    let (contig, forward, first) = same[0];
+                    let last = same[same.len() - 1].2;
+                    let at = if forward { [first, last] } else { [last, first] };
+                    laid[contig as usize].push(Recruit { pair: p as u32, mate, forward, at });
+                }
+            }
+        }
+        laid
+    }
+
+    fn sites_of(&self, rank: u32) -> &[Site] {
+        let from = self.sites.partition_point(|s| s.rank < rank);
+        let to = self.sites.partition_point(|s| s.rank <= rank);
+        &self.sites[from..to]
+    }
+}
+
+/// Marks the bases within `reach` of a novel one.
+fn near_novel(novel: &[bool], reach: usize) -> Vec<bool> {
+    let mut near = vec![false; novel.len()];
+    for (i, _) in novel.iter().enumerate().filter(|(_, n)| **n) {
+        let range = i.saturating_sub(reach)..(i + reach + 1).min(novel.len());
+        near[range].fill(true);
+    }
+    near
+}
