@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_reads::{Error, Lane, Layout, Meter, NORMAL, for_each_batch, lane};
+use genuma_reads::{Error, Lane, Layout, Meter, NORMAL, check_lanes, for_each_batch};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args_os().skip(1);
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         args.next().and_then(|t| t.to_str()?.parse().ok()).ok_or("usage: throughput THREADS FILES")?;
     let files: Vec<PathBuf> = args.map(PathBuf::from).collect();
     let lanes = Lane::from_files(NORMAL, &files, Layout::Pairs)?;
-    lane::check(&lanes)?;
+    check_lanes(&lanes)?;
 
     let (meter, start) = (Meter::default(), Instant::now());
     let bases = for_each_batch(

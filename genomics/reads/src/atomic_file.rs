@@ -106,3 +106,80 @@ impl Drop for AtomicFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calls.vcf");
+
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"half").unwrap();
+        file.flush().unwrap();
+        assert_eq!(names(folder.path()), [".calls.vcf.partial"]);
+        drop(file);
+        assert!(names(folder.path()).is_empty());
+
+        // What a killed process left behind does not show in what the next one writes.
+        fs::write(folder.path().join(".calls.vcf.partial"), "left behind, and longer").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"whole").unwrap();
+        file.finish().unwrap();
+        assert_eq!(names(folder.path()), ["calls.vcf"]);
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"other").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        file.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"other");
+    }
+
+    #[test]
+    fn refusals_name_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("no/such/folder/x");
+        let said = AtomicFile::create(&path).unwrap_err().to_string();
+        assert_eq!(said, format!("{}: cannot write: No such file or directory (os error 2)", path.display()));
+
+        // A folder of that name cannot be replaced.
+        let path = folder.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        let said = AtomicFile::create(&path).unwrap().finish().unwrap_err().to_string();
+        assert_eq!(said, format!("{}: cannot write: Is a directory (os error 21)", path.display()));
+        assert_eq!(names(folder.path()), ["taken"]);
+    }
+
+    #[test]
+    fn no_space_left_is_said_with_the_name() {
+        let file = BufWriter::with_capacity(4, File::options().write(true).open("/dev/full").unwrap());
+        let (partial, path) = (PathBuf::from("/nowhere/.x.partial"), PathBuf::from("x"));
+        let mut full = AtomicFile { file, partial, path, finished: false };
+        let said = full.write_all(b"more than fits").unwrap_err().to_string();
+        assert_eq!(said, "x: cannot write: No space left on device (os error 28)");
+    }
+
+    #[test]
+    fn unfinished_files_go_on_a_signal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let file = AtomicFile::create(&path).unwrap();
+        // Only this one: the other tests of this process write at the same time.
+        let partial = folder.path().join(".x.partial");
+        assert!(unfinished().contains(&partial));
+        fs::remove_file(&partial).unwrap();
+        assert!(file.finish().is_err());
+        assert!(!unfinished().contains(&partial));
+        assert!(names(folder.path()).is_empty());
+    }
+}

@@ -41,6 +41,11 @@ impl Block {
         self.ends.len() / LINES
     }
 
+    /// Records of the file before the block.
+    pub(crate) fn before(&self) -> u64 {
+        self.before
+    }
+
     /// Empties the block and begins it with `rest`, what was read of the file after `before` records.
     fn start(&mut self, before: u64, rest: &[u8]) {
         (self.before, self.filled, self.unterminated, self.fault) = (before, 0, false, None);
@@ -183,6 +188,7 @@ fn damaged(path: &Path, record: u64, damage: Damage) -> Error {
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
         [b'B', b'A', b'M', 1, ..] => Some(("a BAM file", "turn it into FASTQ with samtools fastq")),
+        [b'C', b'R', b'A', b'M', ..] => Some(("a CRAM file", "turn it into FASTQ with samtools fastq")),
         [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
         [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
             Some(("a SAM file", "turn it into FASTQ with samtools fastq"))

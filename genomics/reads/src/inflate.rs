@@ -114,12 +114,11 @@ impl Damage {
 
 /// Compressed formats that genuma does not read.
 fn other_compression(head: &[u8]) -> Option<&'static str> {
-    const MAGICS: [(&[u8], &str); 5] = [
+    const MAGICS: [(&[u8], &str); 4] = [
         (b"BZh", "compressed with bzip2"),
         (b"\xfd7zXZ\0", "compressed with xz"),
         (b"\x28\xb5\x2f\xfd", "compressed with zstd"),
         (b"PK\x03\x04", "a zip archive"),
-        (b"CRAM", "a CRAM file"),
     ];
     MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|&(_, what)| what)
 }

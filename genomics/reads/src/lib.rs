@@ -1,20 +1,28 @@
 //! Reads in. Modules in the order data flows through them.
-mod error;
-mod meter;
+mod lane;
 
 mod inflate;
 
 mod fastq;
 
 mod batch;
-pub mod lane;
+
 mod pipeline;
 
-pub mod atomic_file;
-pub mod dna;
+mod check;
+
+mod meter;
+
 pub mod fasta;
 
+pub mod dna;
+
+pub mod atomic_file;
+
+mod error;
+
 pub use batch::{Mate, Pair, PairBatch};
+pub use check::check_lanes;
 pub use error::{Error, FileFault, LineFault, RecordFault, Shown};
 pub use lane::{Lane, LaneFiles, Layout, NORMAL, TUMOUR};
 pub use meter::Meter;

@@ -43,34 +43,56 @@ where
     }
     let sources: Vec<Source<'_>> = lanes.iter().map(|lane| Source::new(lane, meter)).collect();
     let stop = AtomicBool::new(false);
-    let first_error = Mutex::new(None);
+    let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
 
     let worker = |id: usize| {
         let _stop_if_panicking = StopOnPanic(&stop);
         let mut state = init();
         let mut hands = Hands::default();
         // Each worker starts on another lane: the fewer there are on one, the less they wait for each other.
-        let result = (0..sources.len()).map(|i| &sources[(id + i) % sources.len()]).try_for_each(|source| {
-            while !stop.load(Relaxed) && source.fetch(&mut hands)? {
-                meter.add_pairs(hands.batch.len() as u64);
-                work(&mut state, &hands.batch)?;
+        for lane in (0..sources.len()).map(|i| (id + i) % sources.len()) {
+            let all = sources[lane].each_batch(&mut hands, &stop, |batch| work(&mut state, batch));
+            if let Err(error) = all {
+                stop.store(true, Relaxed);
+                Failure { lane, record: hands.blocks[0].before(), error }.report(&failure);
+                break;
             }
-            Ok(())
-        });
-        if let Err(e) = result {
-            stop.store(true, Relaxed);
-            lock(&first_error).get_or_insert(e);
         }
         state
     };
     let ended: Vec<_> = thread::scope(|scope| {
+        let worker = &worker;
         let handles: Vec<_> = (0..threads.max(1)).map(|id| scope.spawn(move || worker(id))).collect();
         handles.into_iter().map(|handle| handle.join()).collect()
     });
     let states = ended.into_iter().map(|end| end.unwrap_or_else(|panic| resume_unwind(panic))).collect();
-    match lock(&first_error).take() {
-        Some(error) => Err(error),
+    match lock(&failure).take() {
+        Some(failure) => Err(failure.error),
         None => Ok(states),
+    }
+}
+
+/// Reads a lane's first batch for what may be wrong with it.
+pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
+    Source::new(lane, &Meter::default()).fetch(&mut Hands::default()).map(|_| ())
+}
+
+/// An error and where in the input it was met.
+///
+/// A worker that stops still checks the block it holds, so of two errors in a lane the one nearer to its start is
+/// told, whichever was met first.
+struct Failure<E> {
+    lane: usize,
+    record: u64,
+    error: E,
+}
+
+impl<E> Failure<E> {
+    fn report(self, failure: &Mutex<Option<Self>>) {
+        let mut slot = lock(failure);
+        if slot.as_ref().is_none_or(|other| (self.lane, self.record) < (other.lane, other.record)) {
+            *slot = Some(self);
+        }
     }
 }
 
@@ -100,6 +122,19 @@ enum First<'a> {
 impl<'a> Source<'a> {
     fn new(lane: &'a Lane, meter: &'a Meter) -> Self {
         Source { lane, meter, first: Mutex::new(First::Unopened), second: Mutex::new(None) }
+    }
+
+    /// Works on the lane's batches, among other workers, until there are none left or all have to stop.
+    fn each_batch<E, W>(&self, hands: &mut Hands, stop: &AtomicBool, mut work: W) -> Result<(), E>
+    where
+        E: From<Error>,
+        W: FnMut(&PairBatch) -> Result<(), E>,
+    {
+        while !stop.load(Relaxed) && self.fetch(hands)? {
+            self.meter.add_pairs(hands.batch.len() as u64);
+            work(&hands.batch)?;
+        }
+        Ok(())
     }
 
     /// Reads the lane's next batch; false when there is none left.

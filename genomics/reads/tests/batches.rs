@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use common::{Folder, bgzf, fastq, gzip, gzip_members, interleave};
-use genuma_reads::{Error, Lane, LaneFiles, Layout, Meter, NORMAL, TUMOUR, for_each_batch, lane};
+use genuma_reads::{Error, Lane, LaneFiles, Layout, Meter, NORMAL, TUMOUR, check_lanes, for_each_batch};
 
 type Seen = BTreeSet<(u8, Vec<u8>, [Vec<u8>; 4])>;
 
@@ -16,7 +16,7 @@ const PAIRS: usize = 5000;
 
 fn read(lanes: &[Lane], threads: usize) -> Seen {
     let meter = Meter::default();
-    lane::check(lanes).unwrap();
+    check_lanes(lanes).unwrap();
     let states = for_each_batch(lanes, threads, &meter, Vec::new, |seen, batch| {
         assert!(!batch.is_empty());
         for pair in batch.iter() {

@@ -1,0 +1,80 @@
+//! References: what is read and what is refused.
+
+mod common;
+
+use common::{Folder, bgzf, gzip, gzip_members};
+use genuma_reads::fasta::{Contig, Reference};
+
+const TEXT: &str = ">one first sequence\nACGTN\nacgtn\nRYK\n>two\tx\nGG\n\n>three\nT";
+
+#[test]
+fn any_packing_line_ends_and_case() {
+    let folder = Folder::new();
+    let expected = [("one", "ACGTNACGTNRYK"), ("two", "GG"), ("three", "T")]
+        .map(|(name, seq)| Contig { name: name.into(), seq: seq.into() });
+    let crlf = TEXT.replace('\n', "\r\n");
+    let files: [(&str, Vec<u8>); 6] = [
+        ("r.fa", TEXT.into()),
+        ("closed.fa", format!("{TEXT}\n").into()),
+        ("crlf.fa", crlf.into()),
+        ("r.fa.gz", gzip(TEXT.as_bytes())),
+        ("members.fa.gz", gzip_members(TEXT.as_bytes(), 7)),
+        ("r.fa.bgz", bgzf(TEXT.as_bytes())),
+    ];
+    for (name, content) in files {
+        let reference = Reference::read(&folder.write(name, content)).unwrap();
+        assert_eq!(reference.contigs, expected, "{name}");
+        assert_eq!(reference.contig("two"), Some(&expected[1]));
+        assert_eq!(reference.position("three"), Some(2));
+        assert_eq!(reference.contig("four"), None);
+    }
+}
+
+#[test]
+fn long_lines_cross_chunks() {
+    let folder = Folder::new();
+    let seq: String = (0..1_000_003).map(|i| ['A', 'C', 'G', 'T'][i * i % 7 % 4]).collect();
+    let wrapped: Vec<&str> = (0..seq.len()).step_by(61).map(|i| &seq[i..seq.len().min(i + 61)]).collect();
+    let path = folder.write("r.fa", format!(">line\n{seq}\n>wrapped\n{}\n", wrapped.join("\n")));
+    let reference = Reference::read(&path).unwrap();
+    assert!(reference.contig("line").unwrap().seq == seq.as_bytes());
+    assert!(reference.contig("wrapped").unwrap().seq == seq.as_bytes());
+}
+
+#[test]
+fn faults() {
+    let folder = Folder::new();
+    let mut damaged = gzip(TEXT.as_bytes());
+    let truncated = damaged[..damaged.len() - 9].to_vec();
+    let end = damaged.len();
+    damaged[end - 5] ^= 1;
+    let cases: [(&[u8], &str); 14] = [
+        (b"", "is empty: give a file with at least one record"),
+        (b"\n\n", "is empty: give a file with at least one record"),
+        (&gzip(b""), "is empty: give a file with at least one record"),
+        (b"ACGT\n", "line 1: starts with 'A' instead of '>': not a FASTA file"),
+        (b"@r\nACGT\n+\nFFFF\n", "line 1: starts with '@' instead of '>': not a FASTA file"),
+        (b"\r\nACGT\n", "line 2: starts with 'A' instead of '>': not a FASTA file"),
+        (b">a\nAC\n>b\nAC\n>a x\nAC\n", "line 5: sequence name \"a\" was used on line 1: rename one of them"),
+        (b">a\nAC\n> b\nAC\n", "line 3: '>' without a name: name every sequence"),
+        (b">a\nAC\n>b\n\n>c\nAC\n", "line 3: sequence \"b\" has no bases: remove it or complete the file"),
+        (b">a\nAC\n>b", "line 3: sequence \"b\" has no bases: remove it or complete the file"),
+        (b">a\nAC\r\nAC*T\n", "line 3: '*' is not a base (IUPAC letter)"),
+        (b">a\nAC\nMEVL\n", "line 3: 'E' is not a base (IUPAC letter)"),
+        (&truncated, "line 9: damaged gzip data (they end before their end): copy or make the file again"),
+        (
+            &damaged,
+            "line 9: damaged gzip data (corrupt gzip stream does not have a matching checksum): copy or make the file again",
+        ),
+    ];
+    for (content, message) in cases {
+        let path = folder.write("r.fa", content);
+        let said = Reference::read(&path).unwrap_err().to_string();
+        assert_eq!(said, format!("{}: {message}", path.display()));
+    }
+    let absent = folder.path().join("absent.fa");
+    assert_eq!(
+        Reference::read(&absent).unwrap_err().to_string(),
+        format!("{}: cannot read: No such file or directory (os error 2)", absent.display())
+    );
+}
