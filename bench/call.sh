@@ -129,13 +129,15 @@ done
 
 # score TITLE VCF: what `genuma evaluate` says of the calls.
 score() {
+  local germline=()
+  if [ -f "$data/germline.vcf" ]; then germline=(--germline "$data/germline.vcf"); fi
   printf '\n%s:\n\n```\n' "$1"
-  "$genuma" evaluate "$data/truth.vcf" "$2" --reference "$reference"
+  "$genuma" evaluate "$data/truth.vcf" "$2" --reference "$reference" "${germline[@]}" --list 0
   printf '```\n'
 }
 
 {
-  printf 'Machine: %s, %s threads of %s. Reads: %s pairs a sample; %s bp of genome; %s round(s), medians.\n\n' \
+  printf 'Machine: %s, %s threads of %s. Reads: %s pairs a sample; %s bp of genome; %s round(s), medians. Peak: the largest process.\n\n' \
     "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" \
     "$(($(zcat "$data/tumor_1.fq.gz" | wc -l) / 4))" "$(awk '{ s += $2 } END { print s }' "$reference.fai")" "$rounds"
   printf 'Versions: %s; %s.\n\n' "$(echo "$versions" | paste -sd, | sed 's/,/, /g')" "$("$genuma" --version)"
