@@ -70,8 +70,8 @@ timed 0 index faidx "samtools faidx $reference && samtools dict $reference -o ${
 # The command that aligns one sample.
 bwa_mem() {
   local sample=$1
-  echo "bwa mem -t $threads -R '@RG\tID:$sample\tSM:$sample\tLB:$sample\tPL:ILLUMINA' $reference" \
-    "$data/${sample}_1.fq.gz $data/${sample}_2.fq.gz"
+  local group="@RG\\tID:$sample\\tSM:$sample\\tLB:$sample\\tPL:ILLUMINA"
+  printf '%s ' "bwa mem -t $threads -R '$group' $reference" "$data/$sample"_{1,2}.fq.gz
 }
 
 bwa_alone() {

@@ -25,9 +25,9 @@ only() {
 
 # Pairs only: a read whose mate lies outside the region, or was left out of the BAM, cannot be used.
 pairs() {
-  local sample=$1 bam=$2 log
-  log=$(samtools collate -u -O "$bam" "$out/collate.$sample" |
-    samtools fastq -n -c 6 -1 "$out/${sample}_1.fq.gz" -2 "$out/${sample}_2.fq.gz" -s "$out/$sample.single.fq" -0 /dev/null - 2>&1)
+  local sample=$1 bam=$2
+  samtools collate -u -O "$bam" "$out/collate.$sample" | samtools fastq --verbosity 1 -n -c 6 -0 /dev/null \
+    -1 "$out/${sample}_1.fq.gz" -2 "$out/${sample}_2.fq.gz" -s "$out/$sample.single.fq" -
   printf '%s: %s pairs, %s reads dropped (no mate in the BAM)\n' "$sample" \
     "$(($(zcat "$out/${sample}_1.fq.gz" | wc -l) / 4))" "$(($(wc -l <"$out/$sample.single.fq") / 4))"
   rm -f "$out/$sample.single.fq"
