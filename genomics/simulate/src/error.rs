@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 /// What can go wrong while simulating or scoring. Every message says what, where and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file could not be read or written.
+    /// A file or folder could not be read or made.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -21,6 +21,12 @@ pub enum Error {
         /// What is wrong and what to do.
         what: String,
     },
+    /// The genome cannot be read, or a file cannot be made.
+    #[error(transparent)]
+    Reads(#[from] genuma_reads::Error),
+    /// An output file could not be written; the system's reason names it.
+    #[error("{0}")]
+    Write(#[from] std::io::Error),
     /// Parameters that cannot be met.
     #[error("{0}")]
     Parameters(String),

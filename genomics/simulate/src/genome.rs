@@ -1,10 +1,14 @@
 //! The reference genome: read from FASTA, written as FASTA with its index.
 
 use std::fmt::Write as _;
-use std::io::Read;
+use std::io::Write as _;
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_reads::dna;
+use genuma_reads::fasta::Reference;
+
+use crate::error::Result;
 
 /// Contigs in file order, upper-case A, C, G, T and N.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,33 +24,9 @@ const LINE: usize = 60;
 impl Genome {
     /// Reads FASTA, plain or gzip'd; letters other than A, C, G and T become N.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = read_maybe_gzip(path)?;
-        let (mut names, mut seqs): (Vec<String>, Vec<Vec<u8>>) = (vec![], vec![]);
-        for (i, line) in text.split(|&b| b == b'\n').enumerate() {
-            let fail =
-                |what: &str| Error::Format { path: path.into(), line: i as u64 + 1, what: what.into() };
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if let Some(header) = line.strip_prefix(b">") {
-                let name = String::from_utf8_lossy(header);
-                let name = name.split_whitespace().next().ok_or_else(|| fail("a contig without a name"))?;
-                if names.iter().any(|n| n == name) {
-                    return Err(fail(&format!("contig {name} is there twice; rename one")));
-                }
-                names.push(name.to_owned());
-                seqs.push(vec![]);
-            } else if !line.is_empty() {
-                let seq =
-                    seqs.last_mut().ok_or_else(|| fail("sequence before the first '>': not a FASTA file"))?;
-                seq.extend(line.iter().map(|&b| genuma_reads::dna::base(genuma_reads::dna::code(b))));
-            }
-        }
-        if seqs.iter().all(Vec::is_empty) {
-            return Err(Error::Format {
-                path: path.into(),
-                line: 1,
-                what: "no sequence in this FASTA file".into(),
-            });
-        }
+        let reference = Reference::read(path)?;
+        let clean = |seq: Vec<u8>| seq.into_iter().map(|b| dna::base(dna::code(b))).collect();
+        let (names, seqs) = reference.contigs.into_iter().map(|c| (c.name, clean(c.seq))).unzip();
         Ok(Genome { names, seqs })
     }
 
@@ -79,18 +59,9 @@ impl Genome {
     }
 }
 
-/// The content of a file, unpacked when it is gzip'd.
-pub(crate) fn read_maybe_gzip(path: &Path) -> Result<Vec<u8>> {
-    let raw = std::fs::read(path).map_err(Error::io(path))?;
-    if !raw.starts_with(&[0x1f, 0x8b]) {
-        return Ok(raw);
-    }
-    let mut text = vec![];
-    flate2::read::MultiGzDecoder::new(raw.as_slice()).read_to_end(&mut text).map_err(Error::io(path))?;
-    Ok(text)
-}
-
-/// Writes a small file at once.
+/// Writes a file at once; it appears only when it is complete.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    std::fs::write(path, content).map_err(Error::io(path))
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(content)?;
+    Ok(file.finish()?)
 }

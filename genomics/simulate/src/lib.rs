@@ -16,6 +16,8 @@ mod somatic;
 mod variant;
 
 mod pipeline;
+
+pub mod evaluate;
 mod sequencing;
 mod truth;
 

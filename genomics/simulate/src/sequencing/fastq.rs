@@ -1,17 +1,17 @@
 //! Read pairs into gzip'd FASTQ, in blocks that any thread may make.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::dna;
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::{Pool, QualityModel, SequencingParams};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::rng::Rng;
 
 /// Pairs made at a time; a block is a gzip member of its own and a random stream of its own.
@@ -60,20 +60,19 @@ pub fn sequence(pool: &Pool, params: &SequencingParams, output: &Output) -> Resu
 }
 
 fn write_in_order(receiver: mpsc::Receiver<(usize, [Vec<u8>; 2])>, paths: &[PathBuf; 2]) -> Result<()> {
-    let open = |path: &Path| File::create(path).map(BufWriter::new).map_err(Error::io(path));
-    let mut files = [open(&paths[0])?, open(&paths[1])?];
+    let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
     let (mut early, mut due) = (BTreeMap::new(), 0);
     for (block, members) in receiver {
         early.insert(block, members);
         while let Some(members) = early.remove(&due) {
-            for ((file, path), member) in files.iter_mut().zip(paths).zip(&members) {
-                file.write_all(member).map_err(Error::io(path))?;
+            for (file, member) in files.iter_mut().zip(&members) {
+                file.write_all(member)?;
             }
             due += 1;
         }
     }
-    for (file, path) in files.iter_mut().zip(paths) {
-        file.flush().map_err(Error::io(path))?;
+    for file in files {
+        file.finish()?;
     }
     Ok(())
 }

@@ -1,0 +1,55 @@
+//! `genuma evaluate`: calls scored against the truth.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_simulate::evaluate::{Filters, Inputs, evaluate, render};
+
+/// Score calls against the truth.
+///
+/// SNVs match by exact allele. Indels of 1-49 bp match by the same change of length within 25 bp after
+/// left-alignment. Structural variants, written as sequence, symbolic alleles or breakends, match when both ends of
+/// an adjacency lie within 50 bp; an insertion when its position and its length (within 20%) do. Calls that did not
+/// pass their filters are ignored, but named where they would have been right.
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// The truth: VCF as written by `genuma simulate`
+    truth: PathBuf,
+    /// The calls: VCF of any caller, plain or gzip'd
+    calls: PathBuf,
+    /// Genome, FASTA: alleles are left-aligned, and false calls in repeats are told from others
+    #[arg(long, value_name = "FASTA")]
+    reference: Option<PathBuf>,
+    /// Germline variants: false calls among them are marked
+    #[arg(long, value_name = "VCF")]
+    germline: Option<PathBuf>,
+    /// Score all calls, not only those that passed their filters
+    #[arg(long)]
+    all_filters: bool,
+    /// Write everything as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Longest list of misses, and of false calls
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    list: usize,
+}
+
+/// Scores and prints the tables on stdout.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let outcome = evaluate(&Inputs {
+        truth: &args.truth,
+        calls: &args.calls,
+        reference: args.reference.as_deref(),
+        germline: args.germline.as_deref(),
+        filters: if args.all_filters { Filters::All } else { Filters::Pass },
+    })?;
+    if let Some(path) = &args.json {
+        let mut file = AtomicFile::create(path)?;
+        writeln!(file, "{:#}", outcome.to_json())?;
+        file.finish()?;
+    }
+    std::io::stdout().write_all(render(&outcome, args.list).as_bytes()).context("standard output")
+}

@@ -1,0 +1,64 @@
+//! Calls scored against the truth. Modules in the order data flows through them.
+//!
+//! Small variants count by exact allele (SNV) or by the same change of length within 25 bp after left-alignment
+//! (indels of less than 50 bp). Structural variants, in whatever notation, become adjacencies: pairs of breakends;
+//! an event is found when one of its adjacencies is called with both ends within 50 bp.
+
+mod adjacency;
+mod normalise;
+mod report;
+mod score;
+mod vcf;
+
+pub use report::render;
+pub use score::{Class, False, Miss, Outcome, Part, Scores};
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::genome::Genome;
+use crate::repeats::RepeatMap;
+
+/// What to compare.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// VCF of the truth, as `genuma simulate` writes it.
+    pub truth: &'a Path,
+    /// VCF of the calls, of any caller, plain or gzip'd.
+    pub calls: &'a Path,
+    /// Genome, FASTA: alleles are left-aligned with it, and false calls in repeats are told from others.
+    pub reference: Option<&'a Path>,
+    /// VCF of the germline: false calls that are in it are said to be.
+    pub germline: Option<&'a Path>,
+    /// Which calls count.
+    pub filters: Filters,
+}
+
+/// Which calls count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filters {
+    /// Those that passed (FILTER is PASS or missing).
+    Pass,
+    /// All.
+    All,
+}
+
+/// Scores the calls.
+pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
+    let genome = inputs.reference.map(Genome::read).transpose()?;
+    let repeats = genome.as_ref().map(RepeatMap::new);
+    let load =
+        |path: &Path| -> Result<score::Side> { Ok(score::Side::new(vcf::read(path)?, genome.as_ref())) };
+    let truth = load(inputs.truth)?;
+    let calls = load(inputs.calls)?;
+    let germline = inputs.germline.map(load).transpose()?;
+    let in_repeat = |chrom: &str, start: usize, end: usize| match (&genome, &repeats) {
+        (Some(genome), Some(repeats)) => genome
+            .names
+            .iter()
+            .position(|n| n == chrom)
+            .is_some_and(|contig| repeats.touches(contig, start, end)),
+        _ => false,
+    };
+    Ok(score::score(&truth, &calls, germline.as_ref(), inputs.filters, &in_repeat))
+}
