@@ -243,3 +243,186 @@ fn edits_of<'a>(
     edits.iter_mut().for_each(|contig| contig.sort_by_key(|e| e.at));
     edits
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::vcf;
+    use crate::variant::{Side, Structural};
+    use genuma_reads::dna;
+
+    fn params(length: usize, contigs: usize, seed: u64) -> Params {
+        Params {
+            genome: GenomeSource::Made { length, contigs },
+            germline: GermlineParams::default(),
+            somatic: SomaticParams { snvs: 20, indels: 20, svs: 12, largest_sv: 900, ..Default::default() },
+            samples: SampleParams { depth_tumor: 3.0, depth_normal: 2.0, purity: 0.7, contamination: 0.05 },
+            sequencing: SequencingParams { duplicates: 0.1, ..Default::default() },
+            seed,
+        }
+    }
+
+    fn files(params: &Params, threads: usize) -> Vec<(String, Vec<u8>)> {
+        let folder = tempfile::tempdir().unwrap();
+        simulate(params, folder.path(), threads).unwrap();
+        let entries = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path());
+        let name = |p: &Path| p.file_name().unwrap().to_string_lossy().into_owned();
+        let mut files: Vec<_> = entries.map(|p| (name(&p), std::fs::read(p).unwrap())).collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn same_seed_same_bytes_whatever_the_threads() {
+        let mut wanted = params(1_000_000, 2, 4);
+        wanted.somatic.subclones = vec![0.4, 0.2];
+        let one = files(&wanted, 1);
+        let names: Vec<&str> = one.iter().map(|f| f.0.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "genome.fa",
+                "genome.fa.fai",
+                "germline.vcf",
+                "normal_1.fq.gz",
+                "normal_2.fq.gz",
+                "simulate.json",
+                "truth.bedpe",
+                "truth.vcf",
+                "tumor_1.fq.gz",
+                "tumor_2.fq.gz"
+            ]
+        );
+        assert!(one == files(&wanted, 3));
+        let other = files(&Params { seed: 5, ..wanted }, 1);
+        assert!(one.iter().zip(&other).filter(|(a, _)| !a.0.ends_with("fai")).all(|(a, b)| a.1 != b.1));
+    }
+
+    /// A tumour without germline variants, with its genome and the chromosomes of each haplotype.
+    fn tumour(contigs: usize, seed: u64) -> (Genome, Tumour, [Vec<Vec<u8>>; 2]) {
+        let params = params(300_000, contigs, seed);
+        let genome = made::make(300_000, contigs, &mut Rng::stream(seed, &[0]));
+        let mut ground = Ground::new(&genome);
+        let tumour =
+            somatic::place(&genome, &params.somatic, &mut ground, &mut Rng::stream(seed, &[1])).unwrap();
+        let spell =
+            |h: usize| tumour.karyotypes[0][h].spell(&genome, &edits_of(&genome, &tumour, &[], Some(0), h));
+        let haplotypes = [spell(0), spell(1)];
+        (genome, tumour, haplotypes)
+    }
+
+    fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::Record> {
+        let repeats = RepeatMap::new(genome);
+        let tracts: Vec<TractIndex> = genome.seqs.iter().map(|s| TractIndex::new(s)).collect();
+        let text = truth::somatic_vcf(&Annotator { genome, repeats: &repeats, tracts: &tracts }, tumour, 1.0);
+        vcf::parse(&text, Path::new("truth.vcf")).unwrap()
+    }
+
+    #[test]
+    fn truth_applied_to_the_genome_spells_the_tumour() {
+        for seed in 0..5 {
+            let (genome, tumour, haplotypes) = tumour(1, seed);
+            let mut changes: Vec<(usize, usize, usize, Vec<u8>)> = vec![];
+            let seq = &genome.seqs[0];
+            let haplotype_of = |pos: usize| {
+                let small =
+                    tumour.small.iter().find(|p| p.variant.at.pos + 1 == pos || p.variant.at.pos == pos);
+                let large = || tumour.structural.iter().find(|p| p.variant.cuts()[0].pos == pos);
+                small.map(|p| p.haplotype).or_else(|| large().map(|p| p.haplotype)).unwrap()
+            };
+            for record in truth(&genome, &tumour) {
+                let (pos, end) = (record.pos, record.length("END"));
+                let (start, end, bases) = match (record.alternate.as_str(), end) {
+                    ("<DEL>", Some(end)) => (pos, end, vec![]),
+                    ("<DUP>", Some(end)) => (pos, pos, seq[pos..end].to_vec()),
+                    ("<INV>", Some(end)) => (pos, end, dna::revcomp(&seq[pos..end])),
+                    (bnd, _) if bnd.contains(['[', ']']) => continue,
+                    (bases, _) => (pos - 1, pos - 1 + record.reference.len(), bases.as_bytes().to_vec()),
+                };
+                assert_eq!(&seq[pos - 1..pos - 1 + record.reference.len()], record.reference.as_bytes());
+                changes.push((haplotype_of(pos), start, end, bases));
+            }
+            for placed in &tumour.structural {
+                if let Structural::Copy { from, to, inverted } = &placed.variant {
+                    let copied = &seq[from.start..from.end];
+                    let copied = if *inverted { dna::revcomp(copied) } else { copied.to_vec() };
+                    changes.push((placed.haplotype, to.pos, to.pos, copied));
+                }
+            }
+            assert_eq!(changes.len(), 52);
+            changes.sort();
+            for (h, spelled) in haplotypes.iter().enumerate() {
+                let mut expected = seq.clone();
+                for (_, start, end, bases) in changes.iter().rev().filter(|c| c.0 == h) {
+                    expected.splice(start..end, bases.iter().copied());
+                }
+                assert!(spelled[0] == expected, "seed {seed}, haplotype {h}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_adjacency_is_in_its_haplotype() {
+        const FLANK: usize = 40;
+        for seed in 10..14 {
+            let (genome, tumour, haplotypes) = tumour(3, seed);
+            let mut classes = std::collections::BTreeSet::new();
+            for placed in &tumour.structural {
+                classes.insert(placed.variant.class());
+                if matches!(placed.variant, Structural::Insertion(..)) {
+                    continue;
+                }
+                for [a, b] in placed.variant.adjacencies() {
+                    // Read towards the junction at one end and away from it at the other.
+                    let towards = |e: &crate::variant::Breakend| {
+                        let seq = &genome.seqs[e.contig];
+                        match e.side {
+                            Side::Left => seq[e.base + 1 - FLANK..=e.base].to_vec(),
+                            Side::Right => dna::revcomp(&seq[e.base..e.base + FLANK]),
+                        }
+                    };
+                    let junction = [towards(&a), dna::revcomp(&towards(&b))].concat();
+                    let other_strand = dna::revcomp(&junction);
+                    let occurs = |chromosomes: &[Vec<u8>]| {
+                        let mut windows = chromosomes.iter().flat_map(|c| c.windows(2 * FLANK));
+                        windows.any(|w| w == junction || w == other_strand)
+                    };
+                    assert!(occurs(&haplotypes[placed.haplotype]), "{:?}", placed.variant);
+                    assert!(!occurs(&genome.seqs), "{:?}", placed.variant);
+                }
+            }
+            assert_eq!(classes.len(), 6);
+        }
+    }
+
+    #[test]
+    fn purity_clones_and_copies_decide_the_allele_fraction() {
+        let (_, mut tumour, _) = tumour(1, 1);
+        let at = tumour.small[0].variant.at;
+        tumour.structural.clear();
+        tumour.shares = vec![0.6, 0.4];
+        assert_eq!(tumour.allele_fraction(at, 0, 1.0), 0.5);
+        assert_eq!(tumour.allele_fraction(at, 0, 0.5), 0.25);
+        assert_eq!(tumour.allele_fraction(at, 1, 0.5), 0.1);
+        let body = crate::variant::Span { contig: at.contig, start: at.pos - 100, end: at.pos + 100 };
+        let lost = somatic::Placed { variant: Structural::Deletion(body), haplotype: 0, clone: 0 };
+        tumour.structural.push(lost);
+        assert_eq!(tumour.allele_fraction(at, 0, 1.0), 1.0);
+    }
+
+    #[test]
+    fn impossible_wishes_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |change: fn(&mut Params)| {
+            let mut wanted = params(50_000, 1, 1);
+            change(&mut wanted);
+            simulate(&wanted, folder.path(), 1).unwrap_err().to_string()
+        };
+        assert!(refused(|p| p.somatic.snvs = 1000).contains("no room"));
+        assert!(refused(|p| p.samples.purity = 1.5).contains("between 0 and 1"));
+        assert!(refused(|p| p.somatic.subclones = vec![0.7, 0.7]).contains("at most 1"));
+        assert!(refused(|p| p.genome = GenomeSource::File("/no/such.fa".into())).contains("/no/such.fa"));
+        assert!(refused(|p| p.sequencing.read_length = 5).contains("read length"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

@@ -307,3 +307,93 @@ fn insertions(shapes: &[Shape]) -> Vec<Shape> {
 fn encloses(low: &End, high: &End) -> bool {
     low.chrom == high.chrom && low.side == Side::Right && high.side == Side::Left && low.pos <= high.pos
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::vcf;
+
+    fn shapes(lines: &str) -> Vec<Shape> {
+        let structural = |change| if let Change::Structural(shape) = change { Some(shape) } else { None };
+        vcf::records(lines).iter().flat_map(|r| changes(r, None)).filter_map(structural).collect()
+    }
+
+    fn pair(a: (&str, usize, Side), b: (&str, usize, Side)) -> Shape {
+        Shape::Pair([a, b].map(|(chrom, pos, side)| End { chrom: chrom.into(), pos, side }))
+    }
+
+    #[test]
+    fn every_notation_becomes_the_same_adjacency() {
+        use Side::{Left, Right};
+        let bases = "ACGTTGCATT".repeat(6);
+        let deletion = pair(("a", 100, Left), ("a", 161, Right));
+        for line in [
+            "a 100 . A <DEL> . PASS END=160;SVLEN=-60",
+            "a 100 . A <DEL:ME> . PASS SVLEN=-60",
+            "a 100 . A A[a:161[ . PASS SVTYPE=BND",
+            "a 100 . A <BND> . PASS CHR2=a;POS2=161;CT=3to5",
+            &format!("a 100 . G{bases} G . PASS ."),
+        ] {
+            assert_eq!(shapes(line), std::slice::from_ref(&deletion), "{line}");
+        }
+        let duplication = pair(("a", 160, Left), ("a", 101, Right));
+        assert_eq!(shapes("a 100 . A <DUP:TANDEM> . PASS END=160"), std::slice::from_ref(&duplication));
+        assert_eq!(shapes("a 160 . A A[a:101[ . PASS ."), [duplication]);
+        let inversion =
+            [pair(("a", 100, Left), ("a", 160, Left)), pair(("a", 101, Right), ("a", 161, Right))];
+        assert_eq!(shapes("a 100 . A <INV> . PASS END=160"), inversion);
+        assert_eq!(shapes("a 100 . A A]a:160] . PASS .\na 101 . A [a:161[A . PASS ."), inversion);
+        assert_eq!(shapes("a 9 . A ]b:7]A . PASS ."), [pair(("a", 9, Right), ("b", 7, Left))]);
+        let insertion = |length| Shape::Insertion { chrom: "a".into(), pos: 100, length };
+        assert_eq!(shapes(&format!("a 100 . G G{bases} . PASS .")), [insertion(Some(60))]);
+        assert_eq!(shapes("a 100 . G <INS> . PASS END=100;SVLEN=60"), [insertion(Some(60))]);
+        assert_eq!(shapes("a 100 . G <INS> . PASS END=100"), [insertion(None)]);
+        assert_eq!(shapes(&format!("a 100 . G G{bases}[a:101[ . PASS .")), [insertion(Some(60))]);
+        assert_eq!(
+            shapes("a 100 . G GATTA. . PASS ."),
+            [Shape::Single(End { chrom: "a".into(), pos: 100, side: Left })]
+        );
+    }
+
+    #[test]
+    fn small_ones_are_not_structural() {
+        let small = |line: &str| changes(&vcf::records(line)[0], None);
+        let indel = |net, bases: &str| vec![Change::Indel { start: 100, net, bases: bases.into() }];
+        assert_eq!(small("a 100 . GAC G . PASS ."), indel(-2, "AC"));
+        assert_eq!(small("a 100 . G <DEL> . PASS END=110"), indel(-10, ""));
+        assert_eq!(small("a 100 . G G[a:111[ . PASS ."), indel(-10, ""));
+        assert_eq!(small("a 100 . G <INS> . PASS SVLEN=8"), indel(8, ""));
+        assert_eq!(small("a 108 . G G[a:101[ . PASS ."), indel(8, ""));
+        let snvs = [Change::Snv { pos: 100, to: b'T' }, Change::Snv { pos: 102, to: b'A' }];
+        assert_eq!(small("a 100 . GCG TCA . PASS ."), snvs);
+        assert_eq!(small("a 100 . G <CNV> . PASS END=900"), []);
+    }
+
+    #[test]
+    fn duplications_and_copies_may_be_called_as_insertions() {
+        let call = |pos: usize, length: usize| shapes(&format!("a {pos} . G <INS> . PASS SVLEN={length}"));
+        let duplication = shapes("a 1000 . A <DUP> . PASS END=1300");
+        assert_eq!(compare(&duplication, &call(1010, 290)), Some(Match::AsInsertion));
+        assert_eq!(compare(&duplication, &call(1310, 290)), Some(Match::AsInsertion));
+        assert_eq!(compare(&call(1310, 290), &duplication), Some(Match::AsInsertion));
+        assert_eq!(compare(&duplication, &call(1150, 300)), None);
+        assert_eq!(compare(&duplication, &call(1000, 200)), None);
+        let copy = shapes("a 5000 . A A[b:701[ . PASS .\na 5001 . A ]b:1000]A . PASS .");
+        assert_eq!(compare(&copy, &call(5000, 300)), Some(Match::AsInsertion));
+        assert_eq!(compare(&copy, &call(5000, 500)), None);
+        let translocation = shapes("a 5000 . A A[b:701[ . PASS .\na 5001 . A ]b:700]A . PASS .");
+        assert_eq!(compare(&translocation, &call(5000, 60)), None);
+    }
+
+    #[test]
+    fn both_ends_must_be_near() {
+        let truth = shapes("a 1000 . A <DEL> . PASS END=3000");
+        let call = |line: &str| compare(&truth, &shapes(line));
+        assert_eq!(call("a 1050 . A <DEL> . PASS END=2950"), Some(Match::Same));
+        assert_eq!(call("a 1051 . A <DEL> . PASS END=3000"), None);
+        assert_eq!(call("a 1000 . A <DEL> . PASS END=3060"), None);
+        assert_eq!(call("b 1000 . A <DEL> . PASS END=3000"), None);
+        assert_eq!(call("a 3001 . A ]a:1000]A . PASS ."), Some(Match::Same));
+        assert_eq!(call("a 1000 . A A]a:3000] . PASS ."), Some(Match::OtherOrientation));
+    }
+}

@@ -8,7 +8,7 @@ mod adjacency;
 mod normalise;
 mod report;
 mod score;
-mod vcf;
+pub(crate) mod vcf;
 
 pub use report::render;
 pub use score::{Class, False, Miss, Outcome, Part, Scores};
@@ -61,4 +61,51 @@ pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
         _ => false,
     };
     Ok(score::score(&truth, &calls, germline.as_ref(), inputs.filters, &in_repeat))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        GenomeSource, GermlineParams, Params, SampleParams, SequencingParams, SomaticParams, simulate,
+    };
+
+    #[test]
+    fn a_simulated_truth_is_found_in_itself_and_germline_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let params = Params {
+            genome: GenomeSource::Made { length: 600_000, contigs: 3 },
+            germline: GermlineParams::default(),
+            somatic: SomaticParams { snvs: 60, indels: 90, svs: 24, ..Default::default() },
+            samples: SampleParams { depth_tumor: 0.1, depth_normal: 0.1, ..Default::default() },
+            sequencing: SequencingParams::default(),
+            seed: 9,
+        };
+        simulate(&params, folder.path(), 1).unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let (truth, germline, reference) = (file("truth.vcf"), file("germline.vcf"), file("genome.fa"));
+        let inputs = Inputs {
+            truth: &truth,
+            calls: &truth,
+            reference: Some(&reference),
+            germline: Some(&germline),
+            filters: Filters::Pass,
+        };
+        let outcome = evaluate(&inputs).unwrap();
+        let mut all = 0;
+        for class in [Class::Snv, Class::Indel, Class::Sv] {
+            let scores = outcome.of(class, None);
+            assert_eq!((scores.recall(), scores.precision()), (Some(1.0), Some(1.0)), "{class:?}");
+            all += scores.true_positives;
+        }
+        assert_eq!(all, 60 + 90 + 24);
+        assert_eq!(outcome.structural_matches[1..], [0, 0]);
+
+        let outcome = evaluate(&Inputs { calls: &germline, ..inputs }).unwrap();
+        assert_eq!(outcome.of(Class::Snv, None).true_positives, 0);
+        assert!(outcome.false_calls.len() > 500);
+        assert!(outcome.false_calls.iter().all(|f| f.note == "germline"));
+        assert!(render(&outcome, 3).contains("more"));
+        assert!(outcome.to_json()["classes"]["SV"]["all"]["recall"].is_number());
+    }
 }

@@ -467,3 +467,99 @@ impl Judge<'_> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::vcf;
+
+    const TRUTH: &str = "\
+a 100 . A G . PASS CLASS=SNV;AF=0.5
+a 900 . C T . PASS CLASS=SNV;REPEAT
+a 2000 . GAA G . PASS CLASS=INDEL;STR
+a 3000 . G GTT . PASS CLASS=INDEL;REPEAT
+a 5000 sv1 A <DEL> . PASS CLASS=DEL;END=6000
+a 9000 sv2_1a A A[b:501[ . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_1b
+b 501 sv2_1b A ]a:9000]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_1a
+b 900 sv2_2a A A[a:9001[ . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2b
+a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
+
+    fn side(lines: &str) -> Side {
+        Side::new(vcf::records(lines), None)
+    }
+
+    fn scored(calls: &str, filters: Filters) -> Outcome {
+        score(&side(TRUTH), &side(calls), Some(&side("a 150 . A T . . .")), filters, &|chrom, _, _| {
+            chrom == "b"
+        })
+    }
+
+    fn counts(outcome: &Outcome, class: Class) -> (usize, usize, usize) {
+        let s = outcome.of(class, None);
+        (s.true_positives, s.false_negatives, s.false_positives)
+    }
+
+    #[test]
+    fn truth_against_itself_is_perfect() {
+        let outcome = scored(TRUTH, Filters::Pass);
+        for class in [Class::Snv, Class::Indel, Class::Sv] {
+            assert_eq!(counts(&outcome, class), (2, 0, 0));
+            assert_eq!(outcome.of(class, None).f1(), Some(1.0));
+        }
+        assert_eq!(outcome.of(Class::Snv, Some(Part::Repeat)).true_positives, 1);
+        assert_eq!(outcome.structural["COPY"], [1, 1]);
+        assert!(outcome.misses.is_empty() && outcome.false_calls.is_empty());
+        let nothing = scored("a 1 . A . . . .", Filters::Pass);
+        assert_eq!(counts(&nothing, Class::Sv), (0, 2, 0));
+        assert_eq!(nothing.of(Class::Sv, None).precision(), None);
+    }
+
+    #[test]
+    fn misses_say_why_and_false_calls_where() {
+        let calls = "\
+a 100 . AC GT 40 PASS .
+a 150 . A T 30 PASS .
+a 900 . C T 9 weak;strand .
+b 50 . C T 20 . .";
+        let outcome = scored(calls, Filters::Pass);
+        assert_eq!(counts(&outcome, Class::Snv), (1, 1, 3));
+        assert_eq!(outcome.of(Class::Snv, Some(Part::Repeat)).false_positives, 1);
+        let miss = &outcome.misses[0];
+        assert_eq!((miss.place.pos, miss.why.as_str()), (900, "filtered: weak;strand"));
+        let notes: Vec<_> = outcome.false_calls.iter().map(|f| (f.place.pos, f.note.as_str())).collect();
+        assert_eq!(notes, [(100, "near truth a:100 A>G"), (150, "germline"), (50, "")]);
+        assert_eq!(counts(&scored(calls, Filters::All), Class::Snv), (2, 0, 3));
+    }
+
+    #[test]
+    fn indels_match_once_by_length_and_place() {
+        let calls = "\
+a 2020 . GCC G . PASS .
+a 2010 . GCC G . PASS .
+a 3030 . G GTT . PASS .
+a 3001 . G GTTT . PASS .";
+        let outcome = scored(calls, Filters::Pass);
+        // The nearer of the two deletions is true, the other false; the insertions are too far away or too long.
+        assert_eq!(counts(&outcome, Class::Indel), (1, 1, 3));
+        let false_calls: Vec<_> = outcome.false_calls.iter().map(|f| f.place.pos).collect();
+        assert_eq!(false_calls, [2020, 3030, 3001]);
+        assert!(outcome.misses.iter().any(|m| m.place.pos == 3000 && m.why.contains("a:3001 G>GTTT")));
+    }
+
+    #[test]
+    fn an_event_needs_one_adjacency() {
+        let calls = "\
+b 880 x A A[a:9020[ . PASS MATEID=y
+a 9020 y A ]b:880]A . PASS MATEID=x
+a 700 z A A[b:100[ . PASS EVENT=e1
+a 9000 w A A[b:501[ . PASS EVENT=e1
+a 5000 . A <DEL> . low END=6000
+b 700 . A <INV> . PASS END=1700";
+        let outcome = scored(calls, Filters::Pass);
+        assert_eq!(counts(&outcome, Class::Sv), (1, 1, 1));
+        assert_eq!(outcome.structural["DEL"], [0, 1]);
+        assert!(outcome.misses.iter().any(|m| m.place.pos == 5000 && m.why == "filtered: low"));
+        let false_call = outcome.false_calls.iter().find(|f| f.class == Class::Sv).unwrap();
+        assert_eq!((false_call.place.pos, false_call.part), (700, Part::Repeat));
+    }
+}

@@ -52,7 +52,8 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     parse(&String::from_utf8_lossy(&text), path)
 }
 
-fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
+/// Reads the text of a VCF file; `path` is for errors.
+pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
     let mut records = vec![];
     let mut header = false;
     for (i, line) in text.lines().enumerate() {
