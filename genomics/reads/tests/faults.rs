@@ -72,6 +72,15 @@ fn records() {
 }
 
 #[test]
+fn a_line_without_end_does_not_fill_the_memory() {
+    let long = format!("@c/1\n{}", "A".repeat(8 << 20));
+    assert_eq!(
+        third_record(&long),
+        "a_1.fq: record 3: longer than 1048576 bytes: not a FASTQ of reads, or damaged"
+    );
+}
+
+#[test]
 fn forms_of_names_that_are_fine() {
     let folder = Folder::new();
     for (one, two) in [
