@@ -52,8 +52,9 @@ pub struct Args {
     /// Longest structural variant (a quarter of the longest contig when that is less)
     #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
     largest_sv: usize,
-    /// Share of the tumour cells in each subclone, e.g. 0.3,0.2; variants are dealt to founder and subclones alike
-    #[arg(long, value_name = "SHARE", value_delimiter = ',', help_heading = "Somatic variants")]
+    /// Share of the tumour cells in each subclone, e.g. 0.3,0.2, or how many subclones of equal size, e.g. 2;
+    /// variants are dealt to founder and subclones alike
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Somatic variants")]
     subclones: Vec<f64>,
 
     /// Germline SNVs per base
@@ -97,6 +98,14 @@ pub struct Args {
 }
 
 impl Args {
+    /// Shares of the subclones; one whole number is their count, and the founder keeps as much as each of them.
+    fn subclones(&self) -> Vec<f64> {
+        match *self.subclones {
+            [count] if count >= 1.0 && count.fract() == 0.0 => vec![1.0 / (count + 1.0); count as usize],
+            _ => self.subclones.clone(),
+        }
+    }
+
     fn params(&self) -> Params {
         let genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),
@@ -117,7 +126,7 @@ impl Args {
                 tandem_share: self.tandem_share,
                 spacing: self.spacing,
                 largest_sv: self.largest_sv,
-                subclones: self.subclones.clone(),
+                subclones: self.subclones(),
             },
             samples: SampleParams {
                 depth_tumor: self.depth_tumor,

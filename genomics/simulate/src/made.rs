@@ -22,7 +22,8 @@ const TANDEM_EVERY: usize = 1500;
 pub fn make(length: usize, contigs: usize, rng: &mut Rng) -> Genome {
     let contigs = contigs.max(1);
     let parts = contigs * (contigs + 1) / 2;
-    let sizes: Vec<usize> = (0..contigs).map(|i| (length * (contigs - i) / parts).max(1)).collect();
+    let mut sizes: Vec<usize> = (0..contigs).map(|i| length * (contigs - i) / parts).collect();
+    sizes[0] += length - sizes.iter().sum::<usize>();
     let mut seqs: Vec<Vec<u8>> = sizes.iter().map(|&n| backbone(n, rng)).collect();
     let families: Vec<Vec<u8>> = FAMILIES.iter().map(|f| backbone(f.0, rng)).collect();
     for (family, &(full, share, oldest)) in families.iter().zip(&FAMILIES) {
@@ -106,8 +107,8 @@ mod tests {
 
     #[test]
     fn made_genomes_have_their_length_and_repeats() {
-        let genome = make(300_000, 3, &mut Rng::stream(1, &[]));
-        assert_eq!(genome.length(), 300_000);
+        let genome = make(300_001, 3, &mut Rng::stream(1, &[]));
+        assert_eq!(genome.length(), 300_001);
         assert_eq!(genome.names, ["chr1", "chr2", "chr3"]);
         assert!(genome.seqs.iter().flatten().all(|b| b"ACGT".contains(b)));
         let map = RepeatMap::new(&genome);
