@@ -154,6 +154,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_full_disk_is_told() {
+        let plan = Plan { bins: 1, extent: 4096, extents: 1, private: 256, pieces: 64, slots: 1024 };
+        let mut bins = Bins::new(&plan, Path::new("/scratch"));
+        bins.spill.file =
+            OnceLock::from(File::options().write(true).open("/dev/full").expect("Linux has it"));
+        bins.append(0, &[0; 4000], 1).expect("room");
+        let error = bins.append(0, &[0; 4000], 1).expect_err("no room");
+        assert_eq!(
+            error.to_string(),
+            "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
+             give more memory, or a work folder with more room"
+        );
+    }
+
+    #[test]
     fn what_goes_in_comes_out_from_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
         let plan = Plan { bins: 3, extent: 4096, extents: 7, private: 256, pieces: 64, slots: 1024 };

@@ -16,8 +16,8 @@ const MIN_PRIVATE: u64 = 256;
 const MAX_PRIVATE: u64 = KIB;
 const MIN_PIECES: usize = 64;
 const MAX_PIECES: usize = 8192;
-/// With fewer bins rather than smaller extents, as long as there are bins enough.
-const GOOD_EXTENT: u64 = 64 * KIB;
+/// Fewer bins rather than smaller extents, as long as there are bins enough.
+const GOOD_EXTENT: u64 = 16 * KIB;
 /// What a thread needs beside buffers and tables: spectra, one read's minimizers.
 const PER_THREAD: u64 = 64 * KIB;
 
@@ -62,7 +62,7 @@ impl Plan {
         let private = (tables / (threads * bins)).clamp(MIN_PRIVATE, MAX_PRIVATE);
 
         let pool = memory - tables.max(private * bins * threads);
-        let extent = (pool / 2 / bins).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
+        let extent = (pool / 4 / bins).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
         let thread = (tables / threads) as usize;
         let pieces = (thread / 8 / PIECE_BYTES).clamp(MIN_PIECES, MAX_PIECES);
         Self {

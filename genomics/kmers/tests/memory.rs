@@ -1,0 +1,65 @@
+//! The memory given is a bound on what is allocated, also when the input is far larger and skewed.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use genuma_kmers::{CountParams, RootCounters, count, least_memory};
+use genuma_reads::{Error, Lane, LaneFiles, Meter, NORMAL, TUMOUR, for_each_batch};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+const THREADS: usize = 2;
+
+/// A lane of `pairs` pairs of which `seq(i)` is each mate.
+fn lane(dir: &Path, sample: u8, pairs: usize, mut seq: impl FnMut() -> String) -> Lane {
+    let mut text = String::new();
+    for i in 0..2 * pairs {
+        let seq = seq();
+        writeln!(text, "@r{}\n{seq}\n+\n{}", i / 2, "I".repeat(seq.len())).expect("a string grows");
+    }
+    let path = dir.join(format!("{sample}.fq"));
+    std::fs::write(&path, text).expect("written");
+    Lane { sample, files: LaneFiles::Interleaved(path) }
+}
+
+/// Most bytes allocated at a time while `work` runs, beyond those allocated before.
+fn peak(work: impl FnOnce()) -> usize {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    work();
+    ALLOCATOR.peak_usage() - before
+}
+
+#[test]
+fn the_counter_allocates_no_more_than_it_is_given() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut state = 7u64;
+    let mut random = move || {
+        let base = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ['A', 'C', 'G', 'T'][(state >> 62) as usize]
+        };
+        (0..150).map(base).collect::<String>()
+    };
+    let repeated = random();
+    let lanes =
+        [lane(dir.path(), NORMAL, 10_000, random), lane(dir.path(), TUMOUR, 10_000, || repeated.clone())];
+    let reading = peak(|| {
+        let read = |(): &mut (), _: &_| Ok::<_, Error>(());
+        for_each_batch(&lanes, THREADS, &Meter::default(), || (), read).expect("read");
+    });
+    for memory in [least_memory(THREADS), 4 << 20, 16 << 20, 256 << 20] {
+        let params =
+            CountParams { k: 31, min_base_quality: 0, threads: THREADS, memory, work: dir.path().into() };
+        let none = |_: &RootCounters, _: &mut Vec<u64>| {};
+        let counting = peak(|| {
+            let stats = count(&lanes, &params, &Meter::default(), none).expect("counted").stats;
+            assert_eq!(stats.kmers, [20_000 * 120; 2]);
+        });
+        // Batches of reads are the reader's; how many bytes two threads hold at once varies a little.
+        let most = memory as usize + reading + reading / 4;
+        assert!(counting <= most, "{counting} bytes for {memory}, of which {reading} for reading");
+    }
+}
