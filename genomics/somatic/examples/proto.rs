@@ -17,7 +17,7 @@ fn main() {
     let prefix = PathBuf::from(format!("{}.idx", a[2]));
     if !genuma_align::Placer::index_exists(&prefix) { genuma_align::Placer::build(&PathBuf::from(&a[2]), &prefix, 2).unwrap(); }
     let placer = genuma_align::Placer::load(&prefix).unwrap();
-    let params = pipeline::Params { k, min_base_quality: q, threads: 2, memory: 8 << 30, work, least, least_quality: 20.0 };
+    let params = pipeline::Params { k, min_base_quality: q, threads: 2, memory: 8 << 30, work, least, least_quality: 12.0 };
     let (calls, contigs) = pipeline::call(&lanes, &reference, &placer, &params).unwrap();
     let events = event::events(calls);
     let mut text = vcf::header(&reference, "proto");

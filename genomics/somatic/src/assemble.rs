@@ -79,7 +79,7 @@ pub fn assemble(group: &[u32], labelled: &[Labelled], params: Params) -> Vec<Con
         else {
             break;
         };
-        if carriers.len() < params.fewest_pairs {
+        if carriers.len() < 2 {
             break;
         }
         let (contig, used) = lay(seed, &members, &open, params);
@@ -149,8 +149,12 @@ fn lay(
         return (None, Vec::new());
     }
     let consensus = columns.consensus();
+    let seeded = anchors[&seed].at - columns.start;
+    if seeded < 0 || (seeded + k) as usize > consensus.len() {
+        return (None, Vec::new());
+    }
     let mut used = Vec::new();
-    let range = columns.trusted(anchors[&seed].at, k);
+    let range = columns.trusted(seeded as usize, k as usize);
     let mut novel = vec![false; range.len()];
     for (&rank, anchor) in &anchors {
         let from = anchor.at - columns.start;
@@ -258,10 +262,9 @@ impl Columns {
 
     /// The stretch around the seed that two reads or more agree on, at least 60 bases to each side if one read goes
     /// that far.
-    fn trusted(&self, seed: i32, k: i32) -> std::ops::Range<usize> {
+    fn trusted(&self, from: usize, k: usize) -> std::ops::Range<usize> {
         const FLANK: usize = 60;
-        let from = (seed - self.start) as usize;
-        let to = from + k as usize;
+        let to = from + k;
         let good = |at: usize| {
             let w = &self.weight[at];
             let total: u32 = w.iter().sum();

@@ -193,14 +193,34 @@ impl Oriented<'_> {
         let start = first.target.0.saturating_sub(head + pad);
         let end = (last.target.1 + tail + pad).min(chrom.len());
         let alignment = affine::fit(&self.seq, &chrom[start..end]);
-        // A loose end that the alignment cannot explain at the price of a long gap is a breakpoint.
-        if loose && alignment.score < 10 * self.seq.len() as i32 - 600 {
+        // A loose end or a second piece that the alignment cannot explain by a gap is a breakpoint.
+        if (loose || self.pieces.len() > 1) && !self.explains(&alignment, &chrom[start..end]) {
             return None;
         }
         let mapq = self.pieces.iter().map(|p| p.mapq).max().unwrap_or(0);
         let mut found = self.alleles(&alignment, first.chrom, start, 0, self.seq.len(), mapq);
         found.retain(|f| self.is_novel(&f.at));
         Some(found)
+    }
+
+    /// Whether an alignment has next to no mismatches and at most two gaps.
+    fn explains(&self, alignment: &affine::Alignment, target: &[u8]) -> bool {
+        let (mut q, mut t, mut differing, mut gaps) = (0, alignment.start, 0, 0);
+        for step in &alignment.steps {
+            match *step {
+                Step::Match(n) => {
+                    let n = n as usize;
+                    differing += self.seq[q..q + n].iter().zip(&target[t..t + n]).filter(|(a, b)| a != b).count();
+                    (q, t) = (q + n, t + n);
+                }
+                Step::Insert(n) => (q, gaps) = (q + n as usize, gaps + 1),
+                Step::Delete(n) => (t, gaps) = (t + n as usize, gaps + 1),
+            }
+        }
+        let ends_in_gap = [alignment.steps.first(), alignment.steps.last()]
+            .iter()
+            .any(|s| !matches!(s, Some(Step::Match(n)) if *n >= LOOSE_END as u32));
+        gaps <= 2 && differing <= 2 + self.seq.len() / 50 && !ends_in_gap
     }
 
     /// Two neighbouring pieces of a longer contig as one alignment.

@@ -78,21 +78,31 @@ fn likelihood(read: &Read, at: i32, haplotype: &[u8], q: &Qualities) -> (f64, u3
 
 /// Weighs one recruited read. `None` when it fits neither allele.
 fn weigh(finding: &Finding, contig: &[u8], recruit: &Recruit, read: &Read, q: &Qualities) -> Option<Vote> {
-    let [left, right] = recruit.at;
-    let alternatives = [left, right].map(|at| (likelihood(read, at, contig, q), at));
-    let normals = [
-        likelihood(read, left, &finding.left_normal, q),
-        likelihood(read, right + finding.right_shift, &finding.right_normal, q),
-    ];
     let best = |a: (f64, u32), b: (f64, u32)| if a.0 >= b.0 { a } else { b };
-    let alternative = best(alternatives[0].0, alternatives[1].0);
-    let normal = best(normals[0], normals[1]);
+    let mut alternative = (f64::NEG_INFINITY, 0);
+    let mut normal = (f64::NEG_INFINITY, 0);
+    let mut at = recruit.at[0];
+    for (i, &offset) in recruit.at.iter().enumerate() {
+        if recruit.at[..i].contains(&offset) {
+            continue;
+        }
+        let here = likelihood(read, offset, contig, q);
+        if here.0 > alternative.0 {
+            (alternative, at) = (here, offset);
+        }
+        normal = best(normal, likelihood(read, offset, &finding.left_normal, q));
+        normal = best(normal, likelihood(read, offset + finding.right_shift, &finding.right_normal, q));
+    }
     if f64::from(best(alternative, normal).1) > STRANGER * read.seq.len() as f64 {
         return None;
     }
-    let at = if alternatives[0].0.0 >= alternatives[1].0.0 { left } else { right };
-    let (len, start) = (read.seq.len() as i32, finding.at.start as i32 - at);
-    let from_end = start.min(len - (finding.at.end as i32 - at)).clamp(0, len) as u16;
+    let len = read.seq.len() as i32;
+    let reach = |edge: usize| (edge as i32 - at).min(len - (edge as i32 - at));
+    let from_end = reach(finding.at.start).max(reach(finding.at.end));
+    if from_end < 0 {
+        return None;
+    }
+    let (from_end, start) = (from_end as u16, finding.at.start as i32 - at);
     let here = start.clamp(0, len - 1) as usize;
     let last = (finding.at.end as i32 - at).clamp(here as i32 + 1, len) as usize;
     let mut around: Vec<u8> = read.qual[here..last].to_vec();

@@ -12,5 +12,6 @@ pub mod recruit;
 pub mod evidence;
 pub mod genotype;
 pub mod event;
+pub mod outcome;
 pub mod pipeline;
 pub mod vcf;

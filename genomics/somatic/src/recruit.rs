@@ -36,6 +36,9 @@ pub struct Index {
     most: u32,
 }
 
+/// Offsets kept of a read on a contig.
+pub const OFFSETS: usize = 3;
+
 /// A read laid on a contig by its k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recruit {
@@ -45,9 +48,9 @@ pub struct Recruit {
     pub mate: u8,
     /// Whether the read runs with the contig.
     pub forward: bool,
-    /// Contig positions of the oriented read's first base by its leftmost and its rightmost k-mer: they differ where
-    /// an insertion or deletion lies between.
-    pub at: [i32; 2],
+    /// Contig positions of the oriented read's first base, by its k-mers, most votes first: they differ where an
+    /// insertion or deletion lies between, or where the contig has a sequence twice. Unused places repeat the first.
+    pub at: [i32; OFFSETS],
 }
 
 impl Index {
@@ -110,12 +113,13 @@ impl Index {
                         offsets.push((site.contig, forward, site.at as i32 - at));
                     }
                 }
-                // A stable sort by contig and strand keeps the order along the read.
-                offsets.sort_by_key(|o| (o.0, o.1));
+                offsets.sort_unstable();
                 for same in offsets.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-                    let (contig, forward, first) = same[0];
-                    let last = same[same.len() - 1].2;
-                    let at = if forward { [first, last] } else { [last, first] };
+                    let mut votes: Vec<(usize, i32)> =
+                        same.chunk_by(|a, b| a.2 == b.2).map(|v| (v.len(), v[0].2)).collect();
+                    votes.sort_unstable_by_key(|&(n, at)| (std::cmp::Reverse(n), at));
+                    let at = std::array::from_fn(|i| votes.get(i).unwrap_or(&votes[0]).1);
+                    let (contig, forward, _) = same[0];
                     laid[contig as usize].push(Recruit { pair: p as u32, mate, forward, at });
                 }
             }

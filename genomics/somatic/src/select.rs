@@ -7,6 +7,7 @@
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{mask, revcomp};
 use genuma_reads::{NORMAL, TUMOUR};
+use serde::{Deserialize, Serialize};
 
 /// A k-mer that the tumour has and the normal lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +43,7 @@ pub fn select(k: u32, least: u32, root: &RootCounters, picks: &mut Vec<Pick>) {
 }
 
 /// What the k-mer spectra say about the two samples.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Depths {
     /// Occurrences of a k-mer that stands once in each haplotype of the genome, normal then tumour.
     pub kmer: [f64; 2],

@@ -1,0 +1,108 @@
+//! What a finished call knows: everything the VCF, the summary and the report are made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Class;
+use crate::genotype::Support;
+use crate::select::Depths;
+
+/// The whole of a finished call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The command line as typed.
+    pub command: String,
+    /// Version of genuma.
+    pub version: String,
+    /// Input files of the normal, then of the tumour.
+    pub inputs: [Vec<String>; 2],
+    /// The reference, if one was given.
+    pub reference: Option<String>,
+    /// k-mer length.
+    pub k: u32,
+    /// What each unit cost, in the order they ran.
+    pub units: Vec<UnitCost>,
+    /// Read pairs of the normal and of the tumour.
+    pub pairs: [u64; 2],
+    /// `spectra[sample][m]`: distinct k-mers seen `m` times in the normal (0) and tumour (1).
+    pub spectra: [Vec<u64>; 2],
+    /// Depths read off the spectra.
+    pub depths: Depths,
+    /// Names and lengths of the sequences calls are placed on.
+    pub sequences: Vec<(String, u64)>,
+    /// All calls by position, those that failed a filter too.
+    pub calls: Vec<Reported>,
+}
+
+/// Cost of one unit of the pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnitCost {
+    /// Its name.
+    pub name: String,
+    /// Seconds by the clock.
+    pub wall_s: f64,
+    /// Seconds of processor time, all threads.
+    pub cpu_s: f64,
+    /// Highest resident memory of the process so far, bytes.
+    pub peak_bytes: u64,
+    /// Whether it was taken from an earlier run.
+    pub resumed: bool,
+}
+
+/// One event as shown to people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reported {
+    /// ID in the VCF (of the event when it has several records).
+    pub id: String,
+    /// Sequence name.
+    pub chrom: String,
+    /// 1-based position.
+    pub pos: u64,
+    /// The other end of a structural event, when there is one: sequence name and 1-based position.
+    pub other: Option<(String, u64)>,
+    /// REF and ALT of the first record.
+    pub alleles: [String; 2],
+    /// Class.
+    pub class: Class,
+    /// Phred-scaled quality.
+    pub quality: f64,
+    /// Names of the filters it failed; empty means PASS.
+    pub filters: Vec<String>,
+    /// Support in the normal.
+    pub normal: Support,
+    /// Support in the tumour.
+    pub tumour: Support,
+    /// Name of the tumour contig in contigs.fa.
+    pub contig: String,
+    /// The reads side by side.
+    pub picture: Picture,
+}
+
+/// Reads of both samples laid on the two alleles, column by column.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Picture {
+    /// The normal allele with `-` where the tumour has more; as long as `tumour`.
+    pub normal: String,
+    /// The tumour allele with `-` where the normal has more.
+    pub tumour: String,
+    /// First and one-past-last column of the change.
+    pub change: (u32, u32),
+    /// The reads, normal first, supporting reads of the tumour before the others; at most some dozens a sample.
+    pub rows: Vec<Row>,
+}
+
+/// One read of a [`Picture`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// 0 normal, 1 tumour.
+    pub sample: u8,
+    /// Which allele it supports: `Some(true)` the tumour's, `Some(false)` the normal's.
+    pub alternative: Option<bool>,
+    /// Whether it runs with the contig.
+    pub forward: bool,
+    /// Whether it was left out as a PCR copy.
+    pub copy: bool,
+    /// First column covered.
+    pub from: u32,
+    /// Bases from there on: `.` where it agrees with its allele, the base where it differs, `-` in a gap of its allele.
+    pub cells: String,
+}
