@@ -101,13 +101,15 @@ peers() {
   peers_vcf "$dir" >"$out/logs/$round-peers-vcf.err" 2>&1
 }
 
-# One VCF of both callers' PASS calls. Mutect2 joins neighbouring SNVs: atomize parts them, as the truth has them.
+# One VCF of both callers' PASS calls: all of Mutect2's, and Delly's from 50 bp on, as it gives shorter ones a second time.
+# Mutect2 joins neighbouring SNVs: atomize parts them, as the truth has them.
 peers_vcf() {
   local dir=$1
   bcftools view -f PASS -s tumor,normal -Ou "$dir/small.vcf.gz" | bcftools norm -f "$reference" -m -any --atomize -Ou |
     bcftools annotate -x INFO,^FORMAT/GT -Ou | bcftools sort -Oz -o "$dir/small.pass.vcf.gz"
-  bcftools view -f PASS -s tumor,normal -Ou "$dir/large.bcf" | bcftools annotate -x ^FORMAT/GT -Ou |
-    bcftools sort -Oz -o "$dir/large.pass.vcf.gz"
+  bcftools view -f PASS -s tumor,normal -Ou "$dir/large.bcf" |
+    bcftools view -e '(SVTYPE="DEL" && END-POS<50) || (SVTYPE="INS" && SVLEN<50)' -Ou |
+    bcftools annotate -x ^FORMAT/GT -Ou | bcftools sort -Oz -o "$dir/large.pass.vcf.gz"
   bcftools index -f "$dir/small.pass.vcf.gz"
   bcftools index -f "$dir/large.pass.vcf.gz"
   bcftools concat -a -Oz -o "$dir/calls.vcf.gz" "$dir/small.pass.vcf.gz" "$dir/large.pass.vcf.gz"
