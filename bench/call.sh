@@ -39,7 +39,7 @@ genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 versions=$(bench/peers.sh)
 if [ -z "$data" ]; then
   data=$out/pair
-  [ -f "$data/truth.vcf" ] || "$genuma" simulate --genome-size 5000000 --snvs 400 --indels 200 --svs 60 \
+  [ -f "$data/truth.vcf" ] || "$genuma" simulate --genome-length 5000000 --snvs 400 --indels 200 --svs 60 \
     --depth-tumor 30 --depth-normal 30 --purity 0.7 --seed 1 -o "$data"
 fi
 data=$(realpath "$data")
