@@ -1,8 +1,10 @@
 //! FASTA: a reference genome, whole in memory.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::atomic_file::AtomicFile;
 use crate::error::{Error, FileFault, LineFault, Shown};
 use crate::fastq::is_iupac;
 use crate::inflate::{Damage, Inflate};
@@ -57,6 +59,28 @@ impl Reference {
             chunk.copy_within(start..filled, 0);
             kept = filled - start;
         }
+    }
+
+    /// A reference from sequences in memory, which must have different names.
+    pub fn from_contigs(contigs: Vec<Contig>) -> Reference {
+        let index = contigs.iter().enumerate().map(|(i, c)| (c.name.clone(), i)).collect();
+        Reference { contigs, index }
+    }
+
+    /// Writes it as plain FASTA, 80 bases a line, atomically.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Write { path: path.to_path_buf(), source };
+        let mut file = AtomicFile::create(path)?;
+        for contig in &self.contigs {
+            writeln!(file, ">{}", contig.name).map_err(failed)?;
+            for line in contig.seq.chunks(80) {
+                file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(failed)?;
+            }
+        }
+        file.finish()
     }
 
     /// The sequence of that name.

@@ -4,12 +4,13 @@
 //! reads hardly ever gain or lose a base. So a read's interesting k-mers fix its offset, the reads are stacked without
 //! gaps, and each column votes. Unlike a de Bruijn graph this keeps short tandem repeats longer than k in one piece.
 
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
 use crate::label::{KmerHit, Labelled, Read};
 
 /// A read laid on a contig.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
     /// Index of its pair among the labelled ones.
     pub pair: u32,
@@ -22,7 +23,7 @@ pub struct Placed {
 }
 
 /// The assembled sequence of a tumour allele with its flanks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contig {
     /// Upper-case bases.
     pub seq: Vec<u8>,

@@ -85,18 +85,25 @@ pub struct Compared {
     pub findings: Vec<Finding>,
 }
 
+impl Compared {
+    /// A contig that lies nowhere.
+    pub fn unplaced(contig: &Contig) -> Compared {
+        Compared {
+            seq: contig.seq.clone(),
+            novel: contig.novel.clone(),
+            assembled: 0..contig.seq.len(),
+            findings: Vec::new(),
+        }
+    }
+}
+
 /// The changes a contig shows.
 pub fn compare(contig: &Contig, hits: &[Hit], genome: &Reference) -> Compared {
     let mut pieces: Vec<Piece> =
         hits.iter().filter(|h| !h.is_secondary).filter_map(Piece::of).collect();
     pieces.sort_by_key(|p| (p.query.0, p.query.1));
     let Some(longest) = pieces.iter().max_by_key(|p| p.query_len()).copied() else {
-        return Compared {
-            seq: contig.seq.clone(),
-            novel: contig.novel.clone(),
-            assembled: 0..contig.seq.len(),
-            findings: Vec::new(),
-        };
+        return Compared::unplaced(contig);
     };
     let len = contig.seq.len();
     let flipped = !longest.forward;

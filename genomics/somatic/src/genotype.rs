@@ -110,6 +110,15 @@ pub struct Params {
     pub mapq: u8,
 }
 
+impl Default for Params {
+    fn default() -> Params {
+        Params { least_quality: 12.0, prior: 11.0, slippage: 1e-4, mapq: 60 }
+    }
+}
+
+/// Fewest distinct pairs that a call rests on: two pairs agree by chance once in some thousand bases at 30x.
+pub const FEWEST_PAIRS: usize = 3;
+
 /// Natural-log likelihood of a sample's votes when a share `f` of its molecules has the allele. Each vote's odds are
 /// bounded by `doubt`, the probability that it is wrong for reasons its bases cannot show.
 fn log_likelihood(votes: &[Vote], f: f64, doubt: f64) -> f64 {
@@ -156,7 +165,7 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params)
         }
     };
     filter(quality < params.least_quality, Filter::LowQuality);
-    filter(t.alternative < 3, Filter::FewReads);
+    filter((t.alternative as usize) < FEWEST_PAIRS, Filter::FewReads);
     let share = n.fraction() / t.fraction().max(1e-9);
     let in_normal = n.alternative >= 2 && share > 0.2 || n.alternative >= 1 && share > 0.35;
     filter(in_normal && n.fraction() > 0.2, Filter::Germline);

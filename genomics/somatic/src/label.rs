@@ -1,12 +1,13 @@
 //! The reads that carry interesting k-mers.
 
+use serde::{Deserialize, Serialize};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{Mate, Pair};
 
 use crate::kmer_map::KmerMap;
 
 /// Where an interesting k-mer stands in a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KmerHit {
     /// Start of the k-mer in the read as sequenced.
     pub at: u32,
@@ -17,7 +18,7 @@ pub struct KmerHit {
 }
 
 /// One read, kept.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Read {
     /// Upper-case bases.
     pub seq: Vec<u8>,
@@ -44,7 +45,7 @@ impl Read {
 }
 
 /// A pair kept because one of its mates carries interesting k-mers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labelled {
     /// Template name.
     pub name: Vec<u8>,

@@ -13,5 +13,6 @@ pub mod evidence;
 pub mod genotype;
 pub mod event;
 pub mod outcome;
+pub mod unit;
 pub mod pipeline;
 pub mod vcf;

@@ -21,8 +21,8 @@ pub struct Outcome {
     pub k: u32,
     /// What each unit cost, in the order they ran.
     pub units: Vec<UnitCost>,
-    /// Read pairs of the normal and of the tumour.
-    pub pairs: [u64; 2],
+    /// Bases read of the normal and of the tumour.
+    pub bases: [u64; 2],
     /// `spectra[sample][m]`: distinct k-mers seen `m` times in the normal (0) and tumour (1).
     pub spectra: [Vec<u64>; 2],
     /// Depths read off the spectra.

@@ -1,30 +1,35 @@
-//! The threads and the order of the stages; the stages themselves are single-threaded and pure.
+//! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-use genuma_align::Placer;
+use genuma_align::{Mapper, Placer};
 use genuma_kmers::CountParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Meter, TUMOUR};
+use genuma_reads::{Lane, Meter, PairBatch, TUMOUR};
+use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, Contig};
 use crate::change::Change;
 use crate::compare::{self, Compared};
 use crate::duplicates;
+use crate::event::{self, Event};
 use crate::evidence::{self, Qualities, Vote};
 use crate::genotype::{self, Genotype};
 use crate::group;
 use crate::kmer_map::KmerMap;
-use crate::label::{self, Labelled};
+use crate::label::{self, KmerHit, Labelled};
+use crate::outcome::UnitCost;
 use crate::recruit::{self, Recruit};
 use crate::select::{self, Depths, Pick};
+use crate::unit::{self, Store};
 
 /// What can stop a call.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Reads could not be read.
+    /// Reads or the reference could not be read, or a file not be written.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// Counting failed.
@@ -33,25 +38,55 @@ pub enum Error {
     /// Placing failed.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),
+    /// A unit's file is not usable.
+    #[error(transparent)]
+    Unit(#[from] unit::Error),
+    /// The input cannot give an answer.
+    #[error("{0}")]
+    Input(String),
 }
 
-/// Everything a call depends on.
-#[derive(Debug, Clone)]
+/// Everything the result of a call depends on, beside the reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Params {
     /// k-mer length, 24..=32.
     pub k: u32,
-    /// Bases under this quality are not counted.
+    /// k-mers with a base under this Phred quality are not counted.
     pub min_base_quality: u8,
-    /// Worker threads.
-    pub threads: usize,
-    /// Memory budget in bytes.
-    pub memory: u64,
-    /// Work folder.
-    pub work: PathBuf,
     /// Fewest tumour occurrences of an interesting k-mer.
-    pub least: u32,
+    pub least_tumour: u32,
     /// Lowest quality that passes.
     pub least_quality: f64,
+}
+
+/// The means: they change how long a call takes, never its result.
+#[derive(Debug, Clone)]
+pub struct Means {
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Memory budget of the process in bytes.
+    pub memory: u64,
+}
+
+/// A call to be made.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Reads of both samples.
+    pub lanes: Vec<Lane>,
+    /// Where calls are placed; without it on the assembled normal contigs.
+    pub reference: Option<PathBuf>,
+    /// What the result depends on.
+    pub params: Params,
+    /// What it may use.
+    pub means: Means,
+    /// Where units leave their results.
+    pub store: Store,
+}
+
+/// Told what is going on.
+pub trait Watch: Sync {
+    /// A unit begins; `meter` counts the bytes it has read, when it reads.
+    fn begins(&self, unit: &'static str, meter: Option<Arc<Meter>>);
 }
 
 /// A judged change.
@@ -63,22 +98,64 @@ pub struct Call {
     pub genotype: Genotype,
     /// Index of the contig that shows it.
     pub contig: usize,
+    /// Index of the finding on its contig.
+    pub finding: usize,
 }
 
-/// Runs `work` on `0..n` from several threads and returns the results in order.
-fn in_order<T: Send>(n: usize, threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// A finished call.
+pub struct Finished {
+    /// The sequences calls are placed on.
+    pub genome: Reference,
+    /// Tumour contigs as compared; `Call::contig` counts them.
+    pub contigs: Vec<Compared>,
+    /// Pairs recruited, by sample and name.
+    pub pairs: Vec<Labelled>,
+    /// The reads of `pairs` on each contig.
+    pub laid: Vec<Vec<Recruit>>,
+    /// What was found, by position.
+    pub events: Vec<Event>,
+    /// k-mer spectra of both samples.
+    pub spectra: [Vec<u64>; 2],
+    /// What the spectra say.
+    pub depths: Depths,
+    /// Bases read of both samples.
+    pub bases: [u64; 2],
+    /// Cost of each unit.
+    pub costs: Vec<UnitCost>,
+    /// The index, when there is a reference.
+    pub placer: Option<Placer>,
+}
+
+/// Bytes kept free for what is not the counter's: batches, tables, the picks.
+const RESERVE: u64 = 256 << 20;
+
+/// What the counting unit leaves.
+#[derive(Serialize, Deserialize)]
+struct Counts {
+    picks: Vec<Pick>,
+    spectra: [Vec<u64>; 2],
+    bases: [u64; 2],
+}
+
+/// Runs `work` on `0..n` from several threads, each with a state of its own, and returns the results in order.
+fn in_order<S, T: Send>(
+    n: usize,
+    threads: usize,
+    init: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> T + Sync,
+) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(n));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut mine = Vec::new();
+                let (mut state, mut mine) = (init(), Vec::new());
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     if i >= n {
                         break;
                     }
-                    mine.push((i, work(i)));
+                    mine.push((i, work(&mut state, i)));
                 }
                 results.lock().unwrap_or_else(|e| e.into_inner()).extend(mine);
             });
@@ -89,111 +166,181 @@ fn in_order<T: Send>(n: usize, threads: usize, work: impl Fn(usize) -> T + Sync)
     results.into_iter().map(|r| r.1).collect()
 }
 
-/// Second pass: labelled pairs of the tumour, sorted by name.
-fn label_tumour(lanes: &[Lane], picks: &[Pick], params: &Params) -> Result<Vec<Labelled>, Error> {
-    let map = KmerMap::new(picks.iter().map(|p| p.kmer));
-    let tumour: Vec<Lane> = lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
-    let meter = Meter::default();
-    let states = genuma_reads::for_each_batch(
-        &tumour,
-        params.threads,
-        &meter,
-        || (Vec::new(), [Vec::new(), Vec::new()]),
-        |(kept, scratch), batch| {
-            kept.extend(
-                batch.iter().filter_map(|pair| label::label(pair, batch.sample, params.k, &map, scratch)),
-            );
-            Ok::<(), Error>(())
-        },
-    )?;
-    Ok(sorted(states.into_iter().map(|s| s.0)))
-}
+impl Job {
+    /// From reads to judged events.
+    pub fn run(&self, watch: &dyn Watch) -> Result<Finished, Error> {
+        let mut costs = Vec::new();
+        let counts = self.store.unit("count", &mut costs, || self.count(watch))?;
+        let depths = Depths::of(&counts.spectra);
+        let assembled =
+            self.store.unit("assemble", &mut costs, || self.assemble(&counts.picks, depths, watch))?;
+        let placed = match &self.reference {
+            Some(path) => Some(self.placer(path, watch)?),
+            None => None,
+        };
+        let contigs = match &placed {
+            Some((genome, placer)) => self.compare(&assembled, genome, placer)?,
+            None => assembled.iter().map(Compared::unplaced).collect(),
+        };
+        drop(assembled);
+        let most = (6.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
+        let index = recruit::Index::new(&contigs, self.params.k, most);
+        let (pairs, seen) = self.store.unit("recruit", &mut costs, || self.recruit(&index, watch))?;
+        let laid = index.lay(&pairs, &seen, contigs.len());
+        watch.begins("judge", None);
+        let (genome, placer) = match placed {
+            Some((genome, placer)) => (genome, Some(placer)),
+            None => return Err(Error::Input("calls without a reference are not ready yet".into())),
+        };
+        let qualities = Qualities::reported();
+        let calls = in_order(contigs.len(), self.means.threads, || (), |(), c| {
+            self.judge(c, &contigs[c], &laid[c], &pairs, &qualities)
+        });
+        let events = event::events(calls.into_iter().flatten().collect());
+        Ok(Finished {
+            genome,
+            contigs,
+            pairs,
+            laid,
+            events,
+            spectra: counts.spectra,
+            depths,
+            bases: counts.bases,
+            costs,
+            placer,
+        })
+    }
 
-fn sorted(parts: impl Iterator<Item = Vec<Labelled>>) -> Vec<Labelled> {
-    let mut all: Vec<Labelled> = parts.flatten().collect();
-    all.sort_by(|a, b| (a.sample, &a.name).cmp(&(b.sample, &b.name)));
-    all
-}
+    /// First pass: joint counts, and the k-mers that only the tumour has.
+    fn count(&self, watch: &dyn Watch) -> Result<Counts, Error> {
+        let meter = Arc::new(Meter::default());
+        watch.begins("count", Some(meter.clone()));
+        let params = CountParams {
+            k: self.params.k,
+            min_base_quality: self.params.min_base_quality,
+            threads: self.means.threads,
+            memory: self.means.memory.saturating_sub(RESERVE).max(self.means.memory / 2),
+            work: self.store.work.clone(),
+        };
+        let (k, least) = (self.params.k, self.params.least_tumour);
+        let counted = genuma_kmers::count(&self.lanes, &params, &meter, |root, picks: &mut Vec<Pick>| {
+            select::select(k, least, root, picks);
+        })?;
+        for (sample, name) in [(0, "normal"), (1, "tumour")] {
+            if counted.stats.kmers[sample] == 0 {
+                return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
+            }
+        }
+        Ok(Counts { picks: counted.picks, spectra: counted.spectra, bases: counted.stats.bases })
+    }
 
-fn recruit_pairs(lanes: &[Lane], index: &recruit::Index, params: &Params) -> Result<Vec<Labelled>, Error> {
-    let meter = Meter::default();
-    let states = genuma_reads::for_each_batch(
-        lanes,
-        params.threads,
-        &meter,
-        || (Vec::new(), [Vec::new(), Vec::new()]),
-        |(kept, scratch), batch| {
-            kept.extend(batch.iter().filter_map(|pair| index.recruit(pair, batch.sample, scratch)));
-            Ok::<(), Error>(())
-        },
-    )?;
-    Ok(sorted(states.into_iter().map(|s| s.0)))
-}
+    /// A pass over some lanes that keeps pairs; they come back by sample and name, whatever the order of files.
+    fn keep(
+        &self,
+        lanes: &[Lane],
+        meter: &Meter,
+        keep: impl Fn(&PairBatch, &mut [Vec<KmerHit>; 2], &mut Vec<Labelled>) + Sync,
+    ) -> Result<Vec<Labelled>, Error> {
+        let states = genuma_reads::for_each_batch(
+            lanes,
+            self.means.threads,
+            meter,
+            || (Vec::new(), [Vec::new(), Vec::new()]),
+            |(kept, scratch), batch| {
+                keep(batch, scratch, kept);
+                Ok::<(), Error>(())
+            },
+        )?;
+        let mut all: Vec<Labelled> = states.into_iter().flat_map(|s| s.0).collect();
+        all.sort_unstable_by(|a, b| (a.sample, &a.name, &a.mates).cmp(&(b.sample, &b.name, &b.mates)));
+        Ok(all)
+    }
 
-/// From reads to judged changes, with a reference.
-pub fn call(lanes: &[Lane], reference: &Reference, placer: &Placer, params: &Params) -> Result<(Vec<Call>, Vec<Compared>), Error> {
-    let clock = std::time::Instant::now();
-    let count = CountParams {
-        k: params.k,
-        min_base_quality: params.min_base_quality,
-        threads: params.threads,
-        memory: params.memory / 2,
-        work: params.work.clone(),
-    };
-    let counted = genuma_kmers::count(lanes, &count, &Meter::default(), |root, picks: &mut Vec<Pick>| {
-        select::select(params.k, params.least, root, picks);
-    })?;
-    let depths = Depths::of(&counted.spectra);
-    eprintln!("{:?} count {} picks {depths:?}", clock.elapsed(), counted.picks.len());
-    let labelled = label_tumour(lanes, &counted.picks, params)?;
-    eprintln!("{:?} labelled {}", clock.elapsed(), labelled.len());
-    let limits = group::Limits { most_carriers: (depths.kmer[1] * 20.0) as u32, fewest_pairs: 3 };
-    let groups = group::group(&labelled, counted.picks.len(), limits);
-    let how = assemble::Params { k: params.k, fewest_pairs: 3, most_contigs: 20 };
-    let contigs: Vec<Contig> = in_order(groups.len(), params.threads, |g| assemble::assemble(&groups[g], &labelled, how))
-        .into_iter()
-        .flatten()
-        .collect();
-    eprintln!("{:?} groups {} contigs {}", clock.elapsed(), groups.len(), contigs.len());
-    drop(labelled);
-    let most = (6.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
-    // Contigs are turned to run with the genome before reads are laid on them.
-    let compared = in_order(contigs.len(), params.threads, |c| {
-        let mut mapper = placer.mapper();
-        let hits = mapper.map(format!("c{c}").as_bytes(), &contigs[c].seq)?;
-        Ok::<_, genuma_align::Error>(compare::compare(&contigs[c], &hits, reference))
-    });
-    let contigs = compared.into_iter().collect::<Result<Vec<Compared>, _>>()?;
-    eprintln!("{:?} placed, findings {}", clock.elapsed(), contigs.iter().map(|c| c.findings.len()).sum::<usize>());
-    let index = recruit::Index::new(&contigs, params.k, most);
-    let pairs = recruit_pairs(lanes, &index, params)?;
-    eprintln!("{:?} recruited {}", clock.elapsed(), pairs.len());
-    let laid = index.lay(&pairs, contigs.len());
-    let qualities = Qualities::reported();
-    let calls = in_order(contigs.len(), params.threads, |c| {
-        judge_contig(c, &contigs[c], &laid[c], &pairs, &qualities, params)
-    });
-    eprintln!("{:?} judged", clock.elapsed());
-    Ok((calls.into_iter().flatten().collect(), contigs))
-}
+    /// Second pass: the tumour's reads with such k-mers, grouped and assembled.
+    fn assemble(&self, picks: &[Pick], depths: Depths, watch: &dyn Watch) -> Result<Vec<Contig>, Error> {
+        let meter = Arc::new(Meter::default());
+        watch.begins("assemble", Some(meter.clone()));
+        let k = self.params.k;
+        let map = KmerMap::new(picks.iter().map(|p| p.kmer));
+        let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
+        let labelled = self.keep(&tumour, &meter, |batch, scratch, kept| {
+            kept.extend(batch.iter().filter_map(|pair| label::label(pair, batch.sample, k, &map, scratch)));
+        })?;
+        let limits = group::Limits {
+            most_carriers: (depths.kmer[TUMOUR as usize] * 20.0) as u32,
+            fewest_pairs: genotype::FEWEST_PAIRS,
+        };
+        let groups = group::group(&labelled, picks.len(), limits);
+        let params = assemble::Params { k, fewest_pairs: genotype::FEWEST_PAIRS, most_contigs: 20 };
+        let contigs = in_order(groups.len(), self.means.threads, || (), |(), g| {
+            assemble::assemble(&groups[g], &labelled, params)
+        });
+        Ok(contigs.into_iter().flatten().collect())
+    }
 
-fn judge_contig(
-    c: usize,
-    contig: &Compared,
-    recruits: &[Recruit],
-    pairs: &[Labelled],
-    qualities: &Qualities,
-    params: &Params,
-) -> Vec<Call> {
-    let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
-    members.dedup();
-    let kept: Vec<&Labelled> = members.iter().map(|&p| &pairs[p as usize]).collect();
-    let copies = duplicates::mark(&kept);
-    let is_copy = |pair: u32| members.binary_search(&pair).is_ok_and(|i| copies[i]);
-    contig
-        .findings
-        .iter()
-        .map(|finding| {
+    /// The reference and its index: the one beside it, the one of an earlier run, or a new one.
+    fn placer(&self, path: &Path, watch: &dyn Watch) -> Result<(Reference, Placer), Error> {
+        watch.begins("index", None);
+        let genome = Reference::read(path)?;
+        if Placer::index_exists(path) {
+            return Ok((genome, Placer::load(path)?));
+        }
+        let prefix = self.store.work.join("reference");
+        if !(self.store.resume && Placer::index_exists(&prefix)) {
+            let needed = genuma_align::INDEX_BYTES_PER_BASE
+                * genome.contigs.iter().map(|c| c.seq.len() as u64).sum::<u64>();
+            if needed > self.means.memory {
+                return Err(Error::Input(format!(
+                    "indexing {} takes {:.1} GB, more than --memory allows; make the index once with `minibwa index` \
+                     beside the reference, or give more memory",
+                    path.display(),
+                    needed as f64 / 1e9
+                )));
+            }
+            let fasta = self.store.work.join("reference.fa");
+            genome.write(&fasta)?;
+            Placer::build(&fasta, &prefix, self.means.threads)?;
+            // The index holds the sequence; the copy was only its input.
+            let _ = std::fs::remove_file(&fasta);
+        }
+        Ok((genome, Placer::load(&prefix)?))
+    }
+
+    /// Each contig against the genome.
+    fn compare(&self, contigs: &[Contig], genome: &Reference, placer: &Placer) -> Result<Vec<Compared>, Error> {
+        let compared = in_order(contigs.len(), self.means.threads, || placer.mapper(), |mapper: &mut Mapper, c| {
+            let hits = mapper.map(b"contig", &contigs[c].seq)?;
+            Ok(compare::compare(&contigs[c], &hits, genome))
+        });
+        compared.into_iter().collect::<Result<_, genuma_align::Error>>().map_err(Error::from)
+    }
+
+    /// Third pass: the pairs of both samples that overlap a change, and how often each recruiting k-mer was seen.
+    fn recruit(&self, index: &recruit::Index, watch: &dyn Watch) -> Result<(Vec<Labelled>, Vec<u32>), Error> {
+        let meter = Arc::new(Meter::default());
+        watch.begins("recruit", Some(meter.clone()));
+        let seen = recruit::Seen::new(index);
+        let pairs = self.keep(&self.lanes, &meter, |batch, scratch, kept| {
+            kept.extend(batch.iter().filter_map(|pair| index.recruit(pair, batch.sample, &seen, scratch)));
+        })?;
+        Ok((pairs, seen.into_counts()))
+    }
+
+    /// Weighs the findings of one contig.
+    fn judge(
+        &self,
+        c: usize,
+        contig: &Compared,
+        recruits: &[Recruit],
+        pairs: &[Labelled],
+        qualities: &Qualities,
+    ) -> Vec<Call> {
+        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
+        members.dedup();
+        let kept: Vec<&Labelled> = members.iter().map(|&p| &pairs[p as usize]).collect();
+        let copies = duplicates::mark(&kept);
+        let is_copy = |pair: u32| members.binary_search(&pair).is_ok_and(|i| copies[i]);
+        let judge_one = |(f, finding): (usize, &compare::Finding)| {
             let votes = evidence::votes(
                 finding,
                 &contig.seq,
@@ -214,14 +361,14 @@ fn judge_contig(
                     by_sample[sample].push(vote);
                 }
             }
-            let judged = genotype::Params {
-                least_quality: params.least_quality,
-                prior: 11.0,
-                slippage: 1e-4,
+            let params = genotype::Params {
+                least_quality: self.params.least_quality,
                 mapq: finding.mapq,
+                ..genotype::Params::default()
             };
-            let genotype = genotype::judge(&by_sample[0], &by_sample[1], left_out, judged);
-            Call { change: finding.change.clone(), genotype, contig: c }
-        })
-        .collect()
+            let genotype = genotype::judge(&by_sample[0], &by_sample[1], left_out, params);
+            Call { change: finding.change.clone(), genotype, contig: c, finding: f }
+        };
+        contig.findings.iter().enumerate().map(judge_one).collect()
+    }
 }

@@ -32,8 +32,24 @@ pub struct Index {
     map: KmerMap,
     /// Sorted by rank.
     sites: Vec<Site>,
-    seen: Vec<AtomicU32>,
+    distinct: usize,
     most: u32,
+}
+
+/// How often each recruiting k-mer was met, counted by all threads.
+#[derive(Debug)]
+pub struct Seen(Vec<AtomicU32>);
+
+impl Seen {
+    /// Nothing met yet.
+    pub fn new(index: &Index) -> Seen {
+        Seen((0..index.distinct).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// The counts, by rank.
+    pub fn into_counts(self) -> Vec<u32> {
+        self.0.into_iter().map(AtomicU32::into_inner).collect()
+    }
 }
 
 /// Offsets kept of a read on a contig.
@@ -79,34 +95,36 @@ impl Index {
             }
             sites.push(Site { rank, ..*site });
         }
-        let seen = distinct.iter().map(|_| AtomicU32::new(0)).collect();
-        Index { k, map: KmerMap::new(distinct.into_iter()), sites, seen, most }
+        Index { k, distinct: distinct.len(), map: KmerMap::new(distinct.into_iter()), sites, most }
     }
 
     /// Keeps the pair if a mate carries a recruiting k-mer that is not known as a repeat yet.
-    pub fn recruit(&self, pair: Pair<'_>, sample: u8, scratch: &mut [Vec<KmerHit>; 2]) -> Option<Labelled> {
+    pub fn recruit(
+        &self,
+        pair: Pair<'_>,
+        sample: u8,
+        seen: &Seen,
+        scratch: &mut [Vec<KmerHit>; 2],
+    ) -> Option<Labelled> {
         let kept = label::label(pair, sample, self.k, &self.map, scratch)?;
         let mut useful = false;
         for hit in kept.hits.iter().flatten() {
-            let before = self.seen[hit.rank as usize].fetch_add(1, Ordering::Relaxed);
+            let before = seen.0[hit.rank as usize].fetch_add(1, Ordering::Relaxed);
             useful |= before < self.most;
         }
         useful.then_some(kept)
     }
 
-    fn is_repeat(&self, rank: u32) -> bool {
-        self.seen[rank as usize].load(Ordering::Relaxed) > self.most
-    }
-
-    /// Lays the recruited pairs on their contigs: for each contig its reads, in the order of `pairs`.
-    pub fn lay(&self, pairs: &[Labelled], contigs: usize) -> Vec<Vec<Recruit>> {
+    /// Lays the recruited pairs on their contigs: for each contig its reads, in the order of `pairs`. k-mers `seen`
+    /// too often lay nothing.
+    pub fn lay(&self, pairs: &[Labelled], seen: &[u32], contigs: usize) -> Vec<Vec<Recruit>> {
         let mut laid: Vec<Vec<Recruit>> = vec![Vec::new(); contigs];
         let mut offsets: Vec<(u32, bool, i32)> = Vec::new();
         for (p, pair) in pairs.iter().enumerate() {
             for mate in [0u8, 1] {
                 let len = pair.mates[mate as usize].seq.len() as i32;
                 offsets.clear();
-                for hit in pair.hits[mate as usize].iter().filter(|h| !self.is_repeat(h.rank)) {
+                for hit in pair.hits[mate as usize].iter().filter(|h| seen[h.rank as usize] <= self.most) {
                     for site in self.sites_of(hit.rank) {
                         let forward = hit.forward == site.forward;
                         let at = if forward { hit.at as i32 } else { len - self.k as i32 - hit.at as i32 };

@@ -10,7 +10,7 @@ use genuma_reads::{NORMAL, TUMOUR};
 use serde::{Deserialize, Serialize};
 
 /// A k-mer that the tumour has and the normal lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pick {
     /// The canonical k-mer (smaller of the two strands).
     pub kmer: u64,

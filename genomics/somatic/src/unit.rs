@@ -1,0 +1,197 @@
+//! Units of work that survive an interruption: each leaves one file in the work folder, complete or not at all.
+//!
+//! The layout is described in `docs/formats/unit.md`.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use genuma_reads::atomic_file::AtomicFile;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::outcome::UnitCost;
+
+const MAGIC: &[u8; 8] = b"GENUMAU1";
+
+/// What can go wrong with a unit's file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file could not be finished.
+    #[error(transparent)]
+    Finish(#[from] genuma_reads::Error),
+    /// The file could not be written; the message names it.
+    #[error(transparent)]
+    Write(std::io::Error),
+    /// The file could not be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's own words.
+        source: std::io::Error,
+    },
+    /// The file is damaged.
+    #[error("{path}: damaged ({what}); remove the work folder and start again without --resume")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// The file was made by another run.
+    #[error("{path}: made from other inputs or parameters ({difference}); give another --work, or leave out --resume")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// First line in which the two runs differ.
+        difference: String,
+    },
+}
+
+/// A run's place on disk.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// The folder.
+    pub work: PathBuf,
+    /// What the results depend on, line by line.
+    pub fingerprint: String,
+    /// Whether finished units are taken from the folder.
+    pub resume: bool,
+}
+
+/// Processor seconds of this process so far, all threads, and its highest resident memory in bytes.
+pub fn process_cost() -> (f64, u64) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The fields are counted behind the command name, which may hold anything but a closing parenthesis.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or(0);
+    // Linux reports both in clock ticks of 1/100 s on every architecture it runs on.
+    ((ticks(11) + ticks(12)) / 100.0, peak * 1024)
+}
+
+impl Store {
+    /// Runs a unit, or takes its result from the work folder when an equal run has finished it.
+    pub fn unit<T, E>(
+        &self,
+        name: &str,
+        costs: &mut Vec<UnitCost>,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E>
+    where
+        T: Serialize + DeserializeOwned,
+        E: From<Error>,
+    {
+        let path = self.work.join(format!("{name}.unit"));
+        let (clock, before) = (Instant::now(), process_cost().0);
+        let (result, resumed) = match self.resume.then(|| self.load(&path)).transpose()?.flatten() {
+            Some(result) => (result, true),
+            None => {
+                let result = work()?;
+                self.save(&path, &result)?;
+                (result, false)
+            }
+        };
+        let (cpu, peak_bytes) = process_cost();
+        costs.push(UnitCost {
+            name: name.to_owned(),
+            wall_s: clock.elapsed().as_secs_f64(),
+            cpu_s: cpu - before,
+            peak_bytes,
+            resumed,
+        });
+        Ok(result)
+    }
+
+    fn save<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
+        let payload = postcard::to_allocvec(value).map_err(|e| Error::Write(std::io::Error::other(e)))?;
+        let mut file = AtomicFile::create(path)?;
+        let fingerprint = self.fingerprint.as_bytes();
+        let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(Error::Write);
+        write(MAGIC)?;
+        write(&(fingerprint.len() as u64).to_le_bytes())?;
+        write(fingerprint)?;
+        write(&(payload.len() as u64).to_le_bytes())?;
+        write(&crc32fast::hash(&payload).to_le_bytes())?;
+        write(&payload)?;
+        Ok(file.finish()?)
+    }
+
+    /// The result in `path`; `None` when there is no such file.
+    fn load<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, Error> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Read { path: path.to_path_buf(), source }),
+        };
+        let damaged = |what| Error::Damaged { path: path.to_path_buf(), what };
+        let mut rest = &bytes[..];
+        let mut take = |n: usize, what| {
+            let (head, tail) = rest.split_at_checked(n).ok_or(damaged(what))?;
+            rest = tail;
+            Ok::<_, Error>(head)
+        };
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
+        if take(8, "too short")? != MAGIC {
+            return Err(damaged("not a unit file of this version"));
+        }
+        let len = number(take(8, "too short")?) as usize;
+        let fingerprint = String::from_utf8_lossy(take(len, "too short")?).into_owned();
+        if fingerprint != self.fingerprint {
+            let difference = self
+                .fingerprint
+                .lines()
+                .zip(fingerprint.lines().chain(std::iter::repeat("nothing")))
+                .find(|(now, then)| now != then)
+                .map_or("more inputs then".to_owned(), |(now, then)| format!("now {now}, then {then}"));
+            return Err(Error::Foreign { path: path.to_path_buf(), difference });
+        }
+        let len = number(take(8, "too short")?) as usize;
+        let sum = number(take(4, "too short")?) as u32;
+        let payload = take(len, "cut short")?;
+        if crc32fast::hash(payload) != sum {
+            return Err(damaged("checksum"));
+        }
+        postcard::from_bytes(payload).map(Some).map_err(|_| damaged("contents"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_back_unless_damaged_or_foreign() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store { work: dir.path().into(), fingerprint: "k 31\nfile a".into(), resume: true };
+        let mut costs = Vec::new();
+        let run = |store: &Store, costs: &mut Vec<UnitCost>, value: u32| {
+            store.unit("x", costs, || Ok::<_, Error>(vec![value]))
+        };
+        assert_eq!(run(&store, &mut costs, 1).unwrap(), [1]);
+        assert_eq!(run(&store, &mut costs, 2).unwrap(), [1]);
+        assert_eq!([costs[0].resumed, costs[1].resumed], [false, true]);
+        let afresh = Store { resume: false, ..store.clone() };
+        assert_eq!(run(&afresh, &mut costs, 3).unwrap(), [3]);
+        let other = Store { fingerprint: "k 25\nfile a".into(), ..store.clone() };
+        let message = run(&other, &mut costs, 4).unwrap_err().to_string();
+        assert!(message.contains("now k 25, then k 31"), "{message}");
+        let path = dir.path().join("x.unit");
+        let good = fs::read(&path).unwrap();
+        for n in 0..good.len() {
+            fs::write(&path, &good[..n]).unwrap();
+            assert!(run(&store, &mut costs, 5).is_err(), "cut at {n}");
+        }
+        let mut flipped = good.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        fs::write(&path, flipped).unwrap();
+        assert!(run(&store, &mut costs, 5).unwrap_err().to_string().contains("checksum"));
+    }
+}
