@@ -5,7 +5,7 @@ use crate::superkmer::MAX_RECORD;
 use crate::tally::{MIN_SLOTS, SLOT_BYTES};
 
 /// K-mers a bin should have: at 30-fold depth or more their table then fits a core's own cache.
-const KMERS_PER_BIN: u64 = 1 << 17;
+const KMERS_PER_BIN: u64 = 1 << 18;
 
 const KIB: u64 = 1024;
 const MIN_BINS: u64 = 16;
@@ -13,7 +13,7 @@ const MAX_BINS: u64 = 1 << 14;
 const MIN_EXTENT: u64 = 4 * KIB;
 const MAX_EXTENT: u64 = 256 * KIB;
 const MIN_PRIVATE: u64 = 256;
-const MAX_PRIVATE: u64 = KIB;
+const MAX_PRIVATE: u64 = 512;
 const MIN_PIECES: usize = 64;
 const MAX_PIECES: usize = 8192;
 /// Fewer bins rather than smaller extents, as long as there are bins enough.
@@ -62,13 +62,14 @@ impl Plan {
         let private = (tables / (threads * bins)).clamp(MIN_PRIVATE, MAX_PRIVATE);
 
         let pool = memory - tables.max(private * bins * threads);
-        let extent = (pool / 4 / bins).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
+        // Each thread also reads spilled extents into memory, one at a time.
+        let extent = (pool / 4 / (bins + threads)).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
         let thread = (tables / threads) as usize;
         let pieces = (thread / 8 / PIECE_BYTES).clamp(MIN_PIECES, MAX_PIECES);
         Self {
             bins: bins as usize,
             extent: extent as usize,
-            extents: (pool / extent) as usize,
+            extents: (pool / extent - threads) as usize,
             private: private as usize,
             pieces,
             slots: (thread - pieces * PIECE_BYTES) / 2 / SLOT_BYTES,
@@ -91,7 +92,7 @@ mod tests {
                     [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least)
                 {
                     let plan = Plan::new(kmers, memory, threads);
-                    let pool = plan.extents * plan.extent;
+                    let pool = (plan.extents + threads) * plan.extent;
                     let scatter = plan.private * plan.bins * threads;
                     let tables = threads * (2 * plan.slots * SLOT_BYTES + plan.pieces * PIECE_BYTES);
                     assert!(
