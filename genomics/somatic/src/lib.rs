@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod genotype;
 pub mod event;
 pub mod outcome;
+pub mod picture;
 pub mod unit;
 pub mod pipeline;
 pub mod vcf;
