@@ -1,2 +1,58 @@
 //! The door: one file a verb.
-fn main() {}
+
+mod call;
+mod completions;
+mod evaluate;
+mod failure;
+mod man;
+mod progress;
+mod signals;
+mod simulate;
+mod sizes;
+mod voice;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Somatic mutations from tumour and normal reads, without aligning the reads.
+#[derive(Debug, Parser)]
+#[command(name = "genuma", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Start with `genuma call --help`. To try genuma without data of your own, simulate a pair:\n\n  \
+    genuma simulate -o pair\n  \
+    genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz --reference pair/genome.fa -o calls\n  \
+    genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 interrupted."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    voice: voice::Voice,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Call(call::Args),
+    Simulate(simulate::Args),
+    Evaluate(evaluate::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    cli.voice.set();
+    let done = signals::heed().and_then(|()| match cli.verb {
+        Verb::Call(args) => call::run(args),
+        Verb::Simulate(args) => simulate::run(args),
+        Verb::Evaluate(args) => evaluate::run(args),
+        Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}

@@ -151,7 +151,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let start = Instant::now();
     let made = simulate(&args.params(), &args.out, threads)?;
-    eprintln!(
+    tracing::info!(
         "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",
         args.out.display(),
         made.genome_length,

@@ -1,0 +1,250 @@
+//! `genuma call`: from tumour and normal reads to somatic variants.
+
+mod budget;
+mod fingerprint;
+mod lengths;
+mod outputs;
+mod room;
+mod work;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::value_parser;
+use genuma_reads::fasta::Reference;
+use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
+use genuma_somatic::pipeline::{Finished, Job, Means, Params};
+use genuma_somatic::unit::{Store, process_cost};
+use tracing::{debug, info, warn};
+
+use crate::failure::Usage;
+use crate::progress::Progress;
+use crate::{signals, sizes};
+use work::WorkFolder;
+
+/// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
+const LEAST_TUMOUR: u32 = 3;
+
+/// Call somatic variants from tumour and normal reads.
+///
+/// Finds SNVs, indels and structural variants that the tumour has and the normal lacks, by comparing the k-mers of both
+/// samples; reads are not aligned. Reads are paired FASTQ, plain or gzip'd, of any length from k up; the two samples may
+/// differ in depth and in read length.
+///
+/// Writes into the output folder, when all is done:
+///   somatic.vcf.gz   all calls with index; FILTER is PASS or says why not; samples NORMAL and TUMOR
+///   contigs.fa       the assembled alleles
+///   supporting.bam   the reads behind the calls, with index (with --reference)
+///   summary.json     what was run, depths, counts, time and memory
+///   report.html      the calls with their reads side by side: open it in a browser
+///
+/// The same reads and parameters give the same calls, byte for byte, whatever the threads, the memory, and the lanes
+/// the files are split into.
+#[derive(Debug, clap::Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    One lane a sample, calls placed on a reference:\n    \
+    genuma call --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa -o calls\n  \
+    Two lanes of the tumour, at most 8 GiB of memory, k-mers that do not fit go to a fast disk:\n    \
+    genuma call --tumor T1_1.fq.gz T1_2.fq.gz T2_1.fq.gz T2_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
+    --reference ref.fa --memory 8G --work /scratch/me/work -o calls\n  \
+    Go on where an interrupted run stopped: the same command and\n    \
+    --resume"
+)]
+pub struct Args {
+    /// Reads of the tumour: files of read 1 and read 2 in turn, lane after lane
+    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
+    tumor: Vec<PathBuf>,
+    /// Reads of the normal of the same person, in the same way
+    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
+    normal: Vec<PathBuf>,
+    /// Each file holds read 1 and read 2 in turn: one file a lane, for both samples
+    #[arg(long, help_heading = "Input")]
+    interleaved: bool,
+    /// Reference genome, plain or gzip'd FASTA, no index needed; an index made with `minibwa index` beside it is used.
+    /// Without it calls are placed on the assembled contigs of the normal
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    reference: Option<PathBuf>,
+
+    /// Folder for the results; made when missing
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    out: PathBuf,
+    /// Lowest quality (Phred) of a call that passes
+    #[arg(long, value_name = "PHRED", default_value_t = 12.0, value_parser = quality, help_heading = "Output")]
+    min_quality: f64,
+
+    /// Length of k-mers in bases, 24 to 32: short ones need less depth, long ones tell repeats apart
+    #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(24..=32), help_heading = "Method")]
+    k: u32,
+    /// k-mers with a base below this quality (Phred) are not counted; 0 counts all
+    #[arg(long, value_name = "PHRED", default_value_t = 0, value_parser = value_parser!(u8).range(0..=60), help_heading = "Method")]
+    min_base_quality: u8,
+
+    /// Threads [default: all processors]
+    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    threads: Option<u16>,
+    /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    memory: Option<u64>,
+    /// Folder for what does not fit in memory and for finished steps, best on a fast disk; removed at success
+    /// [default: .work in the output folder]
+    #[arg(long, value_name = "DIR", help_heading = "Resources")]
+    work: Option<PathBuf>,
+    /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same
+    #[arg(long, help_heading = "Resources")]
+    resume: bool,
+}
+
+fn quality(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(quality) if (0.0..=1000.0).contains(&quality) => Ok(quality),
+        _ => Err("give a number from 0 to 1000".into()),
+    }
+}
+
+/// Checks everything that can be known before work starts, calls, and writes the results.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let job = args.job()?;
+    let reference_bases = inspect(&job)?;
+    let folder = OutFolder::open(&args.out)?;
+    let work = WorkFolder::open(&job.store.work, args.resume)?;
+    heed_interruption(&job.store.work, &folder);
+
+    let needed = room::needed(&job.lanes, job.means.memory, reference_bases);
+    let called = room::check(&job.store.work, needed).and_then(|()| call(&job, &args.out));
+    signals::on_interruption(None);
+    match called {
+        Ok(finished) => {
+            work.remove();
+            farewell(&finished, &args.out, start);
+            Ok(())
+        }
+        Err(error) => {
+            if work.leave() {
+                warn!("{}", kept(&job.store.work));
+            }
+            folder.remove_if_new_and_empty();
+            Err(error)
+        }
+    }
+}
+
+/// Runs the units and writes the results.
+fn call(job: &Job, out: &Path) -> anyhow::Result<Finished> {
+    let progress = Progress::start();
+    let finished = job.run(&progress)?;
+    outputs::write(job, &finished, out)?;
+    Ok(finished)
+}
+
+impl Args {
+    /// The job as the library wants it.
+    fn job(&self) -> anyhow::Result<Job> {
+        let layout = if self.interleaved { Layout::Interleaved } else { Layout::Pairs };
+        let lanes = |sample, files: &[PathBuf]| {
+            Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()))
+        };
+        let mut all = lanes(NORMAL, &self.normal)?;
+        all.extend(lanes(TUMOUR, &self.tumor)?);
+        let params = Params {
+            k: self.k,
+            min_base_quality: self.min_base_quality,
+            least_tumour: LEAST_TUMOUR,
+            least_quality: self.min_quality,
+        };
+        let means = self.means()?;
+        check_lanes(&all)?;
+        let store = Store {
+            work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
+            fingerprint: fingerprint::of(&all, self.reference.as_deref(), &params)?,
+            resume: self.resume,
+        };
+        Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store })
+    }
+
+    fn means(&self) -> Result<Means, Usage> {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.map_or_else(all, usize::from);
+        let memory = match self.memory {
+            Some(memory) => memory,
+            None => budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2),
+        };
+        // The counter gets half at least.
+        let least = 2 * genuma_kmers::least_memory(threads);
+        if memory < least {
+            return Err(Usage(format!(
+                "{} of memory are too little: {threads} threads need {} or more; raise --memory or lower --threads",
+                sizes::show(memory),
+                sizes::show(least)
+            )));
+        }
+        debug!("{threads} threads, {} of memory", sizes::show(memory));
+        Ok(Means { threads, memory })
+    }
+}
+
+/// Looks at the inputs for what would otherwise fail late. Bases of the reference; 0 without one.
+fn inspect(job: &Job) -> anyhow::Result<u64> {
+    let [normal, tumour] = lengths::of_samples(&job.lanes)?;
+    if normal != tumour {
+        warn!("reads of the tumour have {tumour} bases, those of the normal {normal}: called all the same");
+    }
+    let genome = job.reference.as_deref().map(Reference::read).transpose()?;
+    Ok(genome.map_or(0, |genome| genome.contigs.iter().map(|c| c.seq.len() as u64).sum()))
+}
+
+/// The output folder, and whether this run made it.
+#[derive(Clone)]
+struct OutFolder {
+    path: PathBuf,
+    new: bool,
+}
+
+impl OutFolder {
+    /// Makes the folder when it is missing, and sees that it can be written to.
+    fn open(path: &Path) -> anyhow::Result<Self> {
+        let new = !path.exists();
+        fs::create_dir_all(path)
+            .with_context(|| format!("{}: cannot make the output folder", path.display()))?;
+        outputs::probe(path)?;
+        Ok(OutFolder { path: path.to_path_buf(), new })
+    }
+
+    fn remove_if_new_and_empty(&self) {
+        if self.new {
+            // Not empty: then it stays, as it should.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+fn kept(work: &Path) -> String {
+    format!(
+        "finished steps are kept in {}: the same command with --resume goes on from there",
+        work.display()
+    )
+}
+
+fn heed_interruption(work: &Path, folder: &OutFolder) {
+    let (work, folder) = (work.to_path_buf(), folder.clone());
+    signals::on_interruption(Some(Box::new(move || {
+        let stays = work::leave(&work);
+        folder.remove_if_new_and_empty();
+        stays.then(|| kept(&work))
+    })));
+}
+
+/// The last line: what was found, what it took, where it is.
+fn farewell(finished: &Finished, out: &Path, start: Instant) {
+    let counts = outputs::Counts::of(finished);
+    info!(
+        "{counts} in {:.1} s with {} of memory at most; see {}",
+        start.elapsed().as_secs_f64(),
+        sizes::show(process_cost().1),
+        out.join(outputs::BEST).display()
+    );
+}

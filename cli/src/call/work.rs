@@ -1,0 +1,122 @@
+//! The work folder: one run at a time, nothing of anybody else's, tidy whatever the end.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// Marks a folder as genuma's, and is locked while a run uses it.
+const LOCK: &str = "genuma.lock";
+
+/// A work folder that this run has for itself.
+pub struct WorkFolder {
+    path: PathBuf,
+    /// The lock goes when the file is closed, even if the process is killed.
+    _lock: File,
+}
+
+impl WorkFolder {
+    /// Makes or takes over the folder. What an interrupted run left is kept for `resume`, else removed.
+    ///
+    /// # Errors
+    /// Another run uses it, it holds files that are not genuma's, or it cannot be made.
+    pub fn open(path: &Path, resume: bool) -> anyhow::Result<Self> {
+        let refused = || format!("{}: cannot use the work folder", path.display());
+        fs::create_dir_all(path).with_context(refused)?;
+        let marker = path.join(LOCK);
+        if !marker.exists() && fs::read_dir(path).with_context(refused)?.next().is_some() {
+            bail!("{}: holds other files: name a new or empty work folder with --work", path.display());
+        }
+        let lock = File::options().create(true).append(true).open(&marker).with_context(refused)?;
+        match lock.try_lock() {
+            // Some network file systems know no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::WouldBlock) => bail!(
+                "{}: another run uses this work folder: wait for it, or name another with --work",
+                path.display()
+            ),
+        }
+        if !resume {
+            clear(path, |_| false).with_context(refused)?;
+        }
+        Ok(WorkFolder { path: path.to_path_buf(), _lock: lock })
+    }
+
+    /// Removes the folder and all in it.
+    pub fn remove(self) {
+        remove(&self.path);
+    }
+
+    /// See [`leave`].
+    pub fn leave(self) -> bool {
+        leave(&self.path)
+    }
+}
+
+/// Leaves a folder after a run that did not finish: finished units stay so that `--resume` can take them up, all else
+/// goes. Whether anything stays.
+pub fn leave(path: &Path) -> bool {
+    let finished = |name: &str| name.ends_with(".unit") && !name.starts_with('.');
+    let any = names(path).is_ok_and(|names| names.iter().any(|n| finished(n)));
+    if any {
+        // What cannot be removed does no harm: the next run writes over it.
+        let _ = clear(path, |name| finished(name) || matches!(name, "reference.l2b" | "reference.mbw"));
+    } else {
+        remove(path);
+    }
+    any
+}
+
+fn remove(path: &Path) {
+    if fs::remove_dir_all(path).is_err() && names(path).is_ok_and(|n| !n.is_empty()) {
+        // A folder that is a mount point stays, empty.
+        tracing::warn!("{}: cannot remove the work folder", path.display());
+    }
+}
+
+fn names(path: &Path) -> std::io::Result<Vec<String>> {
+    fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}
+
+/// Removes all files but the lock and those to `keep`.
+fn clear(path: &Path, keep: impl Fn(&str) -> bool) -> std::io::Result<()> {
+    names(path)?.iter().filter(|n| *n != LOCK && !keep(n)).try_for_each(|n| fs::remove_file(path.join(n)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(result: anyhow::Result<WorkFolder>) -> String {
+        result.err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_run_has_its_folder_for_itself_and_keeps_what_can_be_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("work");
+        let work = WorkFolder::open(&path, false).unwrap();
+        assert!(said(WorkFolder::open(&path, true)).contains("another run"));
+        for name in ["count.unit", ".recruit.unit.partial", "reference.fa", "reference.l2b"] {
+            fs::write(path.join(name), "x").unwrap();
+        }
+        assert!(work.leave());
+        let left = |path| {
+            let mut names = names(path).unwrap();
+            names.sort();
+            names
+        };
+        assert_eq!(left(&path), ["count.unit", LOCK, "reference.l2b"]);
+        drop(WorkFolder::open(&path, true).unwrap());
+        assert_eq!(left(&path).len(), 3);
+        let work = WorkFolder::open(&path, false).unwrap();
+        assert_eq!(left(&path), [LOCK]);
+        assert!(!work.leave());
+        assert!(!path.exists());
+
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("thesis.tex"), "x").unwrap();
+        assert!(said(WorkFolder::open(&path, false)).contains("holds other files"));
+        assert_eq!(left(&path), ["thesis.tex"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! How a failure ends the program: one line on stderr and an exit code.
+
+use std::process::ExitCode;
+
+/// A wish that cannot be fulfilled as it was put: exit code 2, like the faults that the parser finds.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Tells the error in one line and gives its exit code: 2 for wrong usage, else 1.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    eprintln!("genuma: error: {}", line(error));
+    ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+}
+
+/// The error with those of its causes that its own words do not tell.
+fn line(error: &anyhow::Error) -> String {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn causes_are_told_once() {
+        let full = || std::io::Error::other("no space");
+        let told = genuma_reads::Error::Write { path: "x".into(), source: full() };
+        assert_eq!(line(&told.into()), "x: cannot write: no space");
+        let untold = Err::<(), _>(full()).context("standard output").unwrap_err();
+        assert_eq!(line(&untold), "standard output: no space");
+    }
+}

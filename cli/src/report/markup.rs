@@ -1,0 +1,111 @@
+//! Small things every part of the page uses: escaping, numbers for people, the template.
+
+/// Text as HTML, safe in elements and in quoted attributes.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON as the content of a `<script>` element: nothing in it can end the element.
+pub fn inside_script(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+/// A whole number with commas: `12,345`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `n` and its noun: `1 call`, `2 calls`.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// A number with three digits or so and a unit's prefix: `1.2 M`, `334 M`; for bytes, bases and counts.
+pub fn short(n: f64) -> String {
+    let (scaled, prefix) = match n {
+        n if n >= 1e12 => (n / 1e12, " T"),
+        n if n >= 1e9 => (n / 1e9, " G"),
+        n if n >= 1e6 => (n / 1e6, " M"),
+        n if n >= 1e4 => (n / 1e3, " k"),
+        n => return grouped(n as u64),
+    };
+    if scaled >= 100.0 { format!("{scaled:.0}{prefix}") } else { format!("{scaled:.1}{prefix}") }
+}
+
+/// Bytes: `334 MB`.
+pub fn bytes(n: u64) -> String {
+    let short = short(n as f64);
+    if short.contains(' ') { format!("{short}B") } else { format!("{short} B") }
+}
+
+/// Seconds as `8.5 s`, `3 min 12 s` or `2 h 05 min`.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match whole {
+        0..60 => format!("{:.1} s", seconds.max(0.0)),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// Replaces every `{{name}}` of a template by what `fill` says. What is filled in is not looked at again.
+pub fn fill(template: &str, fill: impl Fn(&str) -> String) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut parts = template.split("{{");
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        match part.split_once("}}") {
+            Some((name, rest)) => {
+                out.push_str(&fill(name));
+                out.push_str(rest);
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!((counted(1, "call"), counted(2000, "call")), ("1 call".into(), "2,000 calls".into()));
+        assert_eq!([12.0, 9999.0, 12345.0, 334e6, 1.66e9].map(short), ["12", "9,999", "12.3 k", "334 M", "1.7 G"]);
+        assert_eq!([512, 334_000_000].map(bytes), ["512 B", "334 MB"]);
+        assert_eq!([0.04, 8.53, 59.7, 192.4, 7500.0].map(duration), [
+            "0.0 s",
+            "8.5 s",
+            "1 min 00 s",
+            "3 min 12 s",
+            "2 h 05 min"
+        ]);
+    }
+
+    #[test]
+    fn templates_are_filled_once() {
+        assert_eq!(fill("a {{x}} b {{y}}", |name| format!("<{name} {{{{x}}}}>")), "a <x {{x}}> b <y {{x}}>");
+        assert_eq!(inside_script("\"</script>\""), "\"\\u003c/script>\"");
+    }
+}

@@ -1,0 +1,275 @@
+"use strict";
+(() => {
+  document.documentElement.classList.add("scripted");
+  const pictures = JSON.parse(document.getElementById("pictures").textContent);
+  const body = document.querySelector("#table tbody");
+  const calls = [...body.rows];
+  const search = document.getElementById("search");
+  const ofClass = document.getElementById("class");
+  const showFiltered = document.getElementById("show-filtered");
+  const count = document.getElementById("count");
+  const GUTTER = 8;
+
+  const element = (tag, className, text) => {
+    const node = document.createElement(tag);
+    if (className) node.className = className;
+    if (text !== undefined) node.textContent = text;
+    return node;
+  };
+
+  // ---- Searching and sorting
+
+  const words = new Map(calls.map((row) => [row, row.textContent.toLowerCase()]));
+  const places = new Map(calls.map((row) => {
+    const [, chrom, at] = row.cells[1].textContent.match(/^(.*):([\d,]+)$/s);
+    return [row, { chrom: chrom.toLowerCase(), at: Number(at.replaceAll(",", "")) }];
+  }));
+
+  /** What a search asks for: a stretch of a sequence, or words that must all occur. */
+  function query(text) {
+    const stretch = text.replaceAll(",", "").match(/^\s*(\S+):(\d+)(?:-(\d+))?\s*$/);
+    if (stretch) {
+      const [, chrom, from, to = from] = stretch;
+      return (row) => {
+        const place = places.get(row);
+        return place.chrom === chrom && place.at >= Number(from) && place.at <= Number(to);
+      };
+    }
+    const asked = text.split(/\s+/).filter(Boolean);
+    return (row) => asked.every((word) => words.get(row).includes(word));
+  }
+
+  function select() {
+    const fits = query(search.value.toLowerCase());
+    let shown = 0;
+    for (const row of calls) {
+      row.hidden = !fits(row) || (ofClass.value !== "" && row.cells[2].textContent !== ofClass.value);
+      const detail = detailOf(row);
+      if (detail) detail.hidden = row.hidden;
+      if (!row.hidden && (showFiltered.checked || !row.classList.contains("filtered"))) shown += 1;
+    }
+    count.textContent = `${shown.toLocaleString("en")} of ${calls.length.toLocaleString("en")} calls shown`;
+  }
+
+  const headers = [...document.querySelectorAll("#table th[data-sort]")];
+  function sort(header) {
+    const column = header.cellIndex;
+    const number = header.dataset.sort === "number";
+    // Numbers are most wanted from the top, places and words from the start.
+    const first = number && column > 1 ? "descending" : "ascending";
+    const other = first === "ascending" ? "descending" : "ascending";
+    const direction = header.getAttribute("aria-sort") === first ? other : first;
+    for (const h of headers) h.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", direction);
+    const sign = direction === "ascending" ? 1 : -1;
+    const key = (row) => {
+      const cell = row.cells[column];
+      return number ? Number(cell.dataset.v) : cell.textContent;
+    };
+    const keys = new Map(calls.map((row) => [row, key(row)]));
+    const compare = number ? (a, b) => a - b : (a, b) => (a < b ? -1 : Number(a > b));
+    calls.sort((a, b) => sign * compare(keys.get(a), keys.get(b)) || a.dataset.n - b.dataset.n);
+    for (const row of calls) {
+      const detail = detailOf(row);
+      body.append(row);
+      if (detail) body.append(detail);
+    }
+  }
+  for (const header of headers) {
+    const button = element("button", "", header.textContent);
+    button.type = "button";
+    button.addEventListener("click", () => sort(header));
+    header.replaceChildren(button);
+  }
+
+  // ---- Reads side by side
+
+  const unpacked = (cells) => cells.replace(/\d+/g, (n) => ".".repeat(Number(n)));
+
+  /** Letters with a style each, as few elements as possible. */
+  function letters(line, cells) {
+    let run = null;
+    for (const [letter, style] of cells) {
+      const fixed = letter === "…";
+      if (run && run.style === style && !fixed && !run.fixed) {
+        run.text += letter;
+      } else {
+        if (run) line.append(run.style || run.fixed ? element("i", run.style, run.text) : run.text);
+        run = { text: letter, style: fixed ? `${style} cell`.trim() : style, fixed };
+      }
+    }
+    if (run) line.append(run.style ? element("i", run.style, run.text) : run.text);
+  }
+
+  function alleleLine(name, own, other, style) {
+    const line = element("div", "line allele");
+    line.append(element("span", "gutter", name));
+    letters(line, [...own].map((letter, c) => [letter, letter === other[c] ? "" : style]));
+    return line;
+  }
+
+  /** A read. In the change it shows its allele's letters; elsewhere a dot where it agrees. */
+  function readLine(picture, [flags, from, cells]) {
+    const [normal, tumour, changeFrom, changeTo] = picture;
+    const carries = ((flags >> 1) & 3) === 2;
+    const own = carries ? tumour : normal;
+    const line = element("div", flags & 16 ? "line read copy" : "line read");
+    const gutter = element("span", "gutter", flags & 8 ? "→" : "←");
+    gutter.title = (flags & 8 ? "runs with the contig" : "runs against the contig") + (flags & 16 ? "; PCR copy, not counted" : "");
+    line.append(gutter, " ".repeat(from));
+    letters(line, [...unpacked(cells)].map((cell, i) => {
+      const c = from + i;
+      const changed = c >= changeFrom && c < changeTo && normal[c] !== tumour[c];
+      if (cell === "." || cell === "-" || cell === "…") {
+        if (changed) return [cell === "." ? own[c] : cell, carries ? "is-t" : "is-n"];
+        return [cell === "." ? "·" : cell, ""];
+      }
+      return [cell, changed && !carries && cell === tumour[c] ? `${cell} maybe` : cell];
+    }));
+    return line;
+  }
+
+  const GROUPS = ["tell neither", "with the normal’s allele", "with the change"];
+
+  function side(picture, sample, heading, support) {
+    const [normalText, tumourText, from, to, rows] = picture;
+    const box = element("section", `side ${sample ? "tumour" : "normal"}`);
+    const title = element("h4", "", heading);
+    title.append(" ", element("span", "", support));
+    const scroll = element("div", "scroll");
+    scroll.tabIndex = 0;
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-label", `${heading} reads`);
+    const reads = element("div", "reads");
+    reads.style.setProperty("--from", from);
+    reads.style.setProperty("--to", to);
+    reads.style.setProperty("--columns", normalText.length);
+    reads.append(element("div", "band"));
+    const [normal, tumour] = [[...normalText], [...tumourText]];
+    reads.append(alleleLine("normal", normal, tumour, "is-n"), alleleLine("tumour", tumour, normal, "is-t"));
+    const whole = [normal, tumour, from, to];
+    const mine = rows.filter((row) => (row[0] & 1) === sample);
+    for (const allele of [2, 1, 0]) {
+      const group = mine.filter((row) => ((row[0] >> 1) & 3) === allele);
+      if (group.length === 0) continue;
+      const line = element("div", "line group");
+      line.append(element("span", "gutter", `${group.length} ${group.length === 1 ? "read" : "reads"} ${GROUPS[allele]}`));
+      reads.append(line, ...group.map((row) => readLine(whole, row)));
+    }
+    if (mine.length === 0) reads.append(element("div", "line group", "  no reads tell"));
+    scroll.append(reads);
+    box.append(title, scroll);
+    return box;
+  }
+
+  function key() {
+    const box = element("div", "key");
+    const entry = (style, sample, text) => {
+      const item = element("span");
+      const reads = element("span", "reads");
+      const read = element("span", "read");
+      read.append(element("i", style, sample));
+      reads.append(read);
+      item.append(reads, text);
+      box.append(item);
+    };
+    entry("is-t", "A", "the tumour’s allele");
+    entry("is-n", "A", "the normal’s allele");
+    entry("", "···", "agrees with its allele");
+    entry("T", "T", "differs from it: an error, or a germline variant");
+    entry("", "→ ←", "runs with or against the contig");
+    box.append(element("span", "", "Faded: PCR copy, not counted"));
+    return box;
+  }
+
+  const detailOf = (row) => (row.classList.contains("opened") ? row.nextElementSibling : null);
+
+  function open(row) {
+    if (detailOf(row)) return;
+    const detail = element("tr", "detail");
+    const cell = element("td");
+    cell.colSpan = row.cells.length;
+    const id = row.cells[9];
+    const facts = element("div", "facts");
+    const fact = (name, value) => {
+      const item = element("span", "", `${name} `);
+      item.append(element("b", "", value));
+      facts.append(item);
+    };
+    fact("Contig", id.dataset.contig);
+    const title = row.cells[3].querySelector("[title]");
+    if (title && title.title.length <= 120) fact("REF > ALT", title.title);
+    for (const filter of row.cells[8].querySelectorAll(".filter")) fact("Filtered:", filter.title || filter.textContent);
+    cell.append(facts);
+    const picture = pictures[row.dataset.n];
+    if (picture) {
+      const copies = id.dataset.copies.split(" ").map(Number);
+      const support = (column, sample) => {
+        const [alternative, all] = row.cells[column].textContent.split(" / ");
+        const left = copies[sample];
+        return `${alternative} of ${all} read pairs have the change` + (left ? `; ${left} PCR ${left === 1 ? "copy" : "copies"} left out` : "");
+      };
+      const sides = element("div", "sides");
+      sides.append(side(picture, 0, "Normal", support(7, 0)), side(picture, 1, "Tumour", support(6, 1)));
+      cell.append(sides, key());
+    } else {
+      cell.append(element("p", "note", "No picture of this call is kept in the report."));
+    }
+    detail.append(cell);
+    row.after(detail);
+    row.classList.add("opened");
+    row.querySelector(".open").setAttribute("aria-expanded", "true");
+    centre(detail);
+  }
+
+  /** Scrolls both sides so that the change stands in the middle, and keeps them together. */
+  function centre(detail) {
+    const boxes = [...detail.querySelectorAll(".scroll")];
+    for (const box of boxes) {
+      const band = box.querySelector(".band");
+      const gutter = box.querySelector(".gutter").offsetWidth;
+      box.scrollLeft = band.offsetLeft + band.offsetWidth / 2 - (box.clientWidth + gutter) / 2;
+      box.addEventListener("scroll", () => {
+        for (const other of boxes) if (other !== box) other.scrollLeft = box.scrollLeft;
+      });
+    }
+  }
+
+  function close(row) {
+    const detail = detailOf(row);
+    if (detail) detail.remove();
+    row.classList.remove("opened");
+    row.querySelector(".open").setAttribute("aria-expanded", "false");
+  }
+
+  body.addEventListener("click", (event) => {
+    const row = event.target.closest("tr.call");
+    if (!row || String(window.getSelection()) !== "") return;
+    if (row.classList.contains("opened")) close(row);
+    else {
+      open(row);
+      try { history.replaceState(null, "", `#${encodeURIComponent(row.id)}`); } catch { /* a page without an address */ }
+    }
+  });
+
+  function follow() {
+    let id = location.hash.slice(1);
+    try { id = decodeURIComponent(id); } catch { /* taken as it stands */ }
+    const row = document.getElementById(id);
+    if (!row || !row.classList.contains("call")) return;
+    if (row.classList.contains("filtered")) showFiltered.checked = true;
+    search.value = "";
+    ofClass.value = "";
+    select();
+    open(row);
+    row.scrollIntoView();
+  }
+
+  search.addEventListener("input", select);
+  ofClass.addEventListener("change", select);
+  showFiltered.addEventListener("change", select);
+  document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
+  window.addEventListener("hashchange", follow);
+  select();
+  follow();
+})();
