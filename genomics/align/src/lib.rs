@@ -4,5 +4,9 @@
 //! once in the work folder. Index construction takes about 11 bytes of memory a base.
 mod placer;
 
+pub mod indexed;
+
+pub mod bam;
+
 pub use minibwa::{CigarKind, CigarOp, Hit, Strand};
 pub use placer::{Error, INDEX_BYTES_PER_BASE, Mapper, Placer};

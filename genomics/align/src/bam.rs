@@ -1,0 +1,551 @@
+//! Read pairs → alignments → a sorted, indexed BAM (sections cited are those of the SAM specification).
+
+use std::io;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use genuma_reads::dna::revcomp;
+use genuma_reads::fasta::Reference;
+use noodles_bam as bam;
+use noodles_core::Position;
+use noodles_sam as sam;
+use sam::alignment::RecordBuf;
+use sam::alignment::io::Write as _;
+use sam::alignment::record::cigar::{Op, op::Kind};
+use sam::alignment::record::data::field::Tag;
+use sam::alignment::record::{Flags, MappingQuality};
+use sam::alignment::record_buf::data::field::Value;
+use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
+use sam::header::record::value::Map;
+use sam::header::record::value::map::builder::BuildError;
+use sam::header::record::value::map::{self, header, program, read_group};
+
+use crate::indexed::{self, IndexedFile, Place, Records};
+use crate::{CigarKind, Hit, Mapper, Placer, Strand, placer};
+
+/// What can go wrong while a BAM is made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The BAM or its index cannot be written.
+    #[error(transparent)]
+    Output(#[from] indexed::Error),
+    /// A pair cannot be mapped.
+    #[error(transparent)]
+    Map(#[from] placer::Error),
+    /// The index belongs to another reference.
+    #[error("read {name} maps beyond the reference: the index was made from another one, make it again")]
+    OtherReference {
+        /// Name of the template.
+        name: String,
+    },
+    /// Something that BAM cannot hold.
+    #[error("{what} cannot be written as BAM: {source}")]
+    Encode {
+        /// The header, or a template by its name.
+        what: String,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+}
+
+/// A read as sequenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read<'a> {
+    /// Bases (ASCII).
+    pub seq: &'a [u8],
+    /// Phred qualities without offset, as many as bases.
+    pub qual: &'a [u8],
+}
+
+/// A pair of reads to be mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Template<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Index of its read group in [`Heading::groups`].
+    pub group: usize,
+    /// Read 1 and read 2.
+    pub mates: [Read<'a>; 2],
+}
+
+/// An `@RG` line: some reads of one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadGroup<'a> {
+    /// Its identifier.
+    pub id: &'a str,
+    /// The sample's name.
+    pub sample: &'a str,
+}
+
+/// The `@PG` line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program<'a> {
+    /// Name of the program.
+    pub name: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// The command line as typed.
+    pub command: &'a str,
+}
+
+/// What the header of a BAM says.
+#[derive(Debug, Clone, Copy)]
+pub struct Heading<'a> {
+    /// The sequences: those the index was made from.
+    pub genome: &'a Reference,
+    /// The read groups.
+    pub groups: &'a [ReadGroup<'a>],
+    /// Who made it.
+    pub program: Program<'a>,
+}
+
+/// Maps `templates` and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
+/// long for that). The bytes depend on the templates and their order, not on `threads`.
+///
+/// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
+/// at its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (the other pieces). The records are held in memory: about
+/// 400 bytes for a read of 150 bp.
+///
+/// # Errors
+/// A file cannot be written (nothing is then left under the final names), or the index is not that of the reference.
+pub fn write_bam(
+    path: &Path,
+    placer: &Placer,
+    heading: &Heading<'_>,
+    templates: &[Template<'_>],
+    threads: usize,
+) -> Result<(), Error> {
+    let header = heading.header().map_err(|e| encode_error("the header", e))?;
+    let mut text = bam::io::Writer::from(Vec::new());
+    text.write_header(&header).map_err(|e| encode_error("the header", e))?;
+    let contigs = &heading.genome.contigs;
+    let longest = contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
+    // The file comes first: that it cannot be written should not show after minutes of mapping.
+    let mut file = IndexedFile::create(path, longest, Records::Bam { sequences: contigs.len() })?;
+    file.head(&text.into_inner())?;
+
+    let chunks = map_all(placer, heading, &header, templates, threads)?;
+    let mut keys: Vec<Key> = Vec::with_capacity(chunks.iter().map(|c| c.keys.len()).sum());
+    for (i, chunk) in chunks.iter().enumerate() {
+        keys.extend(chunk.keys.iter().map(|k| Key { chunk: i as u32, ..*k }));
+    }
+    keys.sort_unstable();
+    for key in keys {
+        file.record(chunks[key.chunk as usize].record(key.at as usize), key.place())?;
+    }
+    Ok(file.finish()?)
+}
+
+fn encode_error(what: &str, source: io::Error) -> Error {
+    Error::Encode { what: what.to_owned(), source }
+}
+
+/// Text that can stand in a header field (section 1.3).
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+impl Heading<'_> {
+    fn header(&self) -> io::Result<sam::Header> {
+        let invalid = |e: BuildError| io::Error::new(io::ErrorKind::InvalidInput, e);
+        let sorted = Map::<map::Header>::builder()
+            .insert(header::tag::SORT_ORDER, "coordinate")
+            .build()
+            .map_err(invalid)?;
+        let mut builder = sam::Header::builder().set_header(sorted);
+        for contig in &self.genome.contigs {
+            let length = NonZero::new(contig.seq.len()).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no bases", contig.name))
+            })?;
+            builder = builder
+                .add_reference_sequence(contig.name.as_bytes(), Map::<map::ReferenceSequence>::new(length));
+        }
+        for group in self.groups {
+            let map = Map::<map::ReadGroup>::builder()
+                .insert(read_group::tag::SAMPLE, printable(group.sample))
+                .insert(read_group::tag::PLATFORM, "ILLUMINA")
+                .build()
+                .map_err(invalid)?;
+            builder = builder.add_read_group(group.id, map);
+        }
+        let map = Map::<map::Program>::builder()
+            .insert(program::tag::NAME, printable(self.program.name))
+            .insert(program::tag::VERSION, printable(self.program.version))
+            .insert(program::tag::COMMAND_LINE, printable(self.program.command))
+            .build()
+            .map_err(invalid)?;
+        Ok(builder.add_program(printable(self.program.name), map).build())
+    }
+}
+
+/// Where a record goes in the file, and where its bytes are until then. The order of the fields is that of records:
+/// by position and strand, as `samtools sort` has them, then as they were given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// Index of the sequence; the largest number for a read without a place.
+    sequence: u32,
+    /// 0-based.
+    start: u32,
+    reverse: bool,
+    chunk: u32,
+    /// Offset in the chunk.
+    at: u32,
+    /// One past the last base.
+    end: u32,
+    aligned: bool,
+}
+
+impl Key {
+    fn place(&self) -> Option<Place> {
+        (self.sequence != u32::MAX).then_some(Place {
+            sequence: self.sequence as usize,
+            start: self.start as usize + 1,
+            end: self.end as usize,
+            aligned: self.aligned,
+        })
+    }
+}
+
+/// Encoded records of some consecutive templates.
+#[derive(Debug, Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    keys: Vec<Key>,
+}
+
+impl Chunk {
+    /// The record that begins at `at`: it says its own length (section 4.2).
+    fn record(&self, at: usize) -> &[u8] {
+        let size = self.bytes[at..at + 4].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
+        &self.bytes[at..at + 4 + size]
+    }
+}
+
+/// Templates handed to a thread at a time.
+const CHUNK: usize = 256;
+
+/// Maps all templates from several threads; the chunks come back in their order.
+fn map_all(
+    placer: &Placer,
+    heading: &Heading<'_>,
+    header: &sam::Header,
+    templates: &[Template<'_>],
+    threads: usize,
+) -> Result<Vec<Chunk>, Error> {
+    let chunks: Vec<&[Template<'_>]> = templates.chunks(CHUNK).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut mapper = placer.mapper();
+        let mut mine: Vec<(usize, Chunk)> = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(templates) = chunks.get(i) else { return Ok::<_, Error>(mine) };
+            let mut encoder =
+                Encoder { heading, header, out: bam::io::Writer::from(Vec::new()), keys: Vec::new() };
+            for template in *templates {
+                encoder.template(template, &mut mapper)?;
+            }
+            mine.push((i, Chunk { bytes: encoder.out.into_inner(), keys: encoder.keys }));
+        }
+    };
+    let mut mapped = Vec::with_capacity(chunks.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.clamp(1, chunks.len().max(1))).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            mapped.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok::<(), Error>(())
+    })?;
+    mapped.sort_unstable_by_key(|c| c.0);
+    Ok(mapped.into_iter().map(|c| c.1).collect())
+}
+
+/// One piece of a read on the genome.
+struct Piece<'a> {
+    hit: &'a Hit,
+    sequence: usize,
+    /// 0-based.
+    start: usize,
+    end: usize,
+    /// With soft clips, so that it is as long as the read.
+    cigar: Vec<Op>,
+    /// Edit distance (tag NM).
+    distance: i32,
+}
+
+impl<'a> Piece<'a> {
+    /// `None` when the hit does not lie on the genome.
+    fn new(hit: &'a Hit, mate: &Mate<'_>, genome: &Reference) -> Option<Piece<'a>> {
+        let sequence = usize::try_from(hit.tid).ok()?;
+        let (start, end) = (usize::try_from(hit.ref_start).ok()?, usize::try_from(hit.ref_end).ok()?);
+        let bases = genome.contigs.get(sequence)?.seq.get(start..end)?;
+        let (head, tail) =
+            (hit.query_start.max(0) as usize, mate.seq.len().checked_sub(hit.query_end.max(0) as usize)?);
+        let reverse = hit.strand == Strand::Reverse;
+        let (left, right) = if reverse { (tail, head) } else { (head, tail) };
+        let mut cigar = Vec::with_capacity(hit.cigar.len() + 2);
+        cigar.extend((left > 0).then(|| Op::new(Kind::SoftClip, left)));
+        cigar.extend(hit.cigar.iter().map(|op| Op::new(kind(op.kind), op.len as usize)));
+        cigar.extend((right > 0).then(|| Op::new(Kind::SoftClip, right)));
+        let distance = distance(&cigar, mate.oriented(reverse).0, bases)?;
+        Some(Piece { hit, sequence, start, end, cigar, distance })
+    }
+
+    fn reverse(&self) -> bool {
+        self.hit.strand == Strand::Reverse
+    }
+
+    /// Position of the read's first base as sequenced, were it aligned up to its end.
+    fn first_base(&self) -> i64 {
+        if self.reverse() { self.end as i64 - 1 } else { self.start as i64 }
+    }
+
+    /// Length of the template between the first bases of two mates (section 1.4, TLEN).
+    fn template_length(&self, mate: &Piece<'_>) -> i32 {
+        if self.sequence != mate.sequence {
+            return 0;
+        }
+        let apart = mate.first_base() - self.first_base();
+        (apart + apart.signum()) as i32
+    }
+
+    /// Its entry in another record's SA tag (section 1.2 of SAMtags).
+    fn other_alignment(&self, genome: &Reference) -> String {
+        format!(
+            "{},{},{},{},{},{};",
+            genome.contigs[self.sequence].name,
+            self.start + 1,
+            if self.reverse() { '-' } else { '+' },
+            cigar_text(&self.cigar),
+            self.hit.mapq,
+            self.distance
+        )
+    }
+}
+
+fn kind(kind: CigarKind) -> Kind {
+    match kind {
+        CigarKind::Match => Kind::Match,
+        CigarKind::Ins => Kind::Insertion,
+        CigarKind::Del => Kind::Deletion,
+        CigarKind::RefSkip => Kind::Skip,
+        CigarKind::SoftClip => Kind::SoftClip,
+        CigarKind::HardClip => Kind::HardClip,
+        CigarKind::Pad => Kind::Pad,
+        CigarKind::Eq => Kind::SequenceMatch,
+        CigarKind::Diff => Kind::SequenceMismatch,
+    }
+}
+
+fn cigar_text(cigar: &[Op]) -> String {
+    let letter = |kind| match kind {
+        Kind::Match => 'M',
+        Kind::Insertion => 'I',
+        Kind::Deletion => 'D',
+        Kind::Skip => 'N',
+        Kind::SoftClip => 'S',
+        Kind::HardClip => 'H',
+        Kind::Pad => 'P',
+        Kind::SequenceMatch => '=',
+        Kind::SequenceMismatch => 'X',
+    };
+    cigar.iter().map(|op| format!("{}{}", op.len(), letter(op.kind()))).collect()
+}
+
+/// Edit distance of an alignment; an unknown base differs from everything. `None` when the CIGAR does not fit.
+fn distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> Option<i32> {
+    let mut distance = 0;
+    for op in cigar {
+        let (r, g) = (
+            read.get(..if op.kind().consumes_read() { op.len() } else { 0 })?,
+            genome.get(..if op.kind().consumes_reference() { op.len() } else { 0 })?,
+        );
+        (read, genome) = (&read[r.len()..], &genome[g.len()..]);
+        distance += match op.kind() {
+            Kind::Insertion | Kind::Deletion => op.len(),
+            Kind::Match | Kind::SequenceMatch | Kind::SequenceMismatch => {
+                r.iter().zip(g).filter(|(a, b)| a != b || **a == b'N').count()
+            }
+            _ => 0,
+        };
+    }
+    (read.is_empty() && genome.is_empty()).then_some(distance as i32)
+}
+
+/// A read in both orientations.
+struct Mate<'a> {
+    seq: Vec<u8>,
+    qual: &'a [u8],
+    reversed: Vec<u8>,
+    reversed_qual: Vec<u8>,
+}
+
+impl<'a> Mate<'a> {
+    fn new(read: Read<'a>) -> Mate<'a> {
+        let seq = read.seq.to_ascii_uppercase();
+        let reversed = revcomp(&seq);
+        Mate { seq, qual: read.qual, reversed, reversed_qual: read.qual.iter().rev().copied().collect() }
+    }
+
+    fn oriented(&self, reverse: bool) -> (&[u8], &[u8]) {
+        if reverse { (&self.reversed, &self.reversed_qual) } else { (&self.seq, self.qual) }
+    }
+}
+
+/// The name as BAM admits it (section 1.4): FASTQ headers may have other letters, and any length.
+fn name(name: &[u8]) -> Vec<u8> {
+    let mut name: Vec<u8> =
+        name.iter().take(254).map(|&b| if b.is_ascii_graphic() && b != b'@' { b } else { b'_' }).collect();
+    if name.is_empty() || name == b"*" {
+        name = b"_".to_vec();
+    }
+    name
+}
+
+/// Turns templates into encoded records.
+struct Encoder<'a> {
+    heading: &'a Heading<'a>,
+    header: &'a sam::Header,
+    out: bam::io::Writer<Vec<u8>>,
+    keys: Vec<Key>,
+}
+
+impl Encoder<'_> {
+    fn template(&mut self, template: &Template<'_>, mapper: &mut Mapper<'_>) -> Result<(), Error> {
+        let name = name(template.name);
+        let mates = template.mates.map(Mate::new);
+        let hits = mapper.map_pair(&name, [&mates[0].seq, &mates[1].seq])?;
+        let mut pieces: [Vec<Piece<'_>>; 2] = [Vec::new(), Vec::new()];
+        for (m, hits) in hits.iter().enumerate() {
+            for hit in hits.iter().filter(|h| !h.is_secondary) {
+                let piece = Piece::new(hit, &mates[m], self.heading.genome).ok_or_else(|| {
+                    Error::OtherReference { name: String::from_utf8_lossy(&name).into_owned() }
+                })?;
+                pieces[m].push(piece);
+            }
+            // The primary alignment first; the sort is stable.
+            pieces[m].sort_by_key(|p| !p.hit.is_primary);
+        }
+        for m in [0, 1] {
+            let pair = Sides {
+                name: &name,
+                group: self.heading.groups.get(template.group).map(|g| g.id),
+                mate: &mates[m],
+                own: &pieces[m],
+                other: pieces[1 - m].first(),
+                first: m == 0,
+            };
+            for i in 0..pair.own.len().max(1) {
+                let record = pair.record(i, self.heading.genome);
+                self.push(&record)
+                    .map_err(|e| encode_error(&format!("read {}", String::from_utf8_lossy(&name)), e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, record: &RecordBuf) -> io::Result<()> {
+        let start = record.alignment_start().map(|p| usize::from(p) - 1);
+        let span = record.cigar().alignment_span().max(1);
+        self.keys.push(Key {
+            sequence: record.reference_sequence_id().map_or(u32::MAX, |s| s as u32),
+            start: start.map_or(0, |s| s as u32),
+            reverse: record.flags().is_reverse_complemented(),
+            chunk: 0,
+            at: self.out.get_ref().len() as u32,
+            end: start.map_or(0, |s| (s + span) as u32),
+            aligned: !record.flags().is_unmapped(),
+        });
+        self.out.write_alignment_record(self.header, record)
+    }
+}
+
+/// A read seen with its mate.
+struct Sides<'a> {
+    name: &'a [u8],
+    group: Option<&'a str>,
+    mate: &'a Mate<'a>,
+    /// Pieces of the read, the primary one first; none when it is unmapped.
+    own: &'a [Piece<'a>],
+    /// Primary piece of its mate.
+    other: Option<&'a Piece<'a>>,
+    /// Whether it is read 1.
+    first: bool,
+}
+
+impl Sides<'_> {
+    /// Both mates face each other at a distance that minibwa finds right.
+    fn proper(&self) -> bool {
+        matches!((self.own.first(), self.other), (Some(a), Some(b)) if a.hit.proper_pair
+            && b.hit.proper_pair
+            && a.sequence == b.sequence
+            && a.reverse() != b.reverse())
+    }
+
+    fn flags(&self, piece: Option<&Piece<'_>>, supplementary: bool) -> Flags {
+        let mut flags =
+            Flags::SEGMENTED | if self.first { Flags::FIRST_SEGMENT } else { Flags::LAST_SEGMENT };
+        flags.set(Flags::PROPERLY_SEGMENTED, self.proper());
+        flags.set(Flags::UNMAPPED, piece.is_none());
+        flags.set(Flags::MATE_UNMAPPED, self.other.is_none());
+        flags.set(Flags::REVERSE_COMPLEMENTED, piece.is_some_and(Piece::reverse));
+        flags.set(Flags::MATE_REVERSE_COMPLEMENTED, self.other.is_some_and(Piece::reverse));
+        flags.set(Flags::SUPPLEMENTARY, supplementary);
+        flags
+    }
+
+    /// The record of the piece at `i`, or of an unmapped read.
+    fn record(&self, i: usize, genome: &Reference) -> RecordBuf {
+        let piece = self.own.get(i);
+        let supplementary = i > 0;
+        let (mut seq, mut qual) = self.mate.oriented(piece.is_some_and(Piece::reverse));
+        let mut cigar = piece.map_or_else(Vec::new, |p| p.cigar.clone());
+        if supplementary {
+            let clip = |op: Option<&Op>| op.filter(|o| o.kind() == Kind::SoftClip).map_or(0, |o| o.len());
+            let kept = clip(cigar.first())..seq.len() - clip(cigar.last());
+            (seq, qual) = (&seq[kept.clone()], &qual[kept]);
+            for op in cigar.iter_mut().filter(|o| o.kind() == Kind::SoftClip) {
+                *op = Op::new(Kind::HardClip, op.len());
+            }
+        }
+        let mapq = MappingQuality::new(piece.map_or(0, |p| p.hit.mapq.min(254)));
+        let mut record = RecordBuf::builder()
+            .set_name(self.name)
+            .set_flags(self.flags(piece, supplementary))
+            .set_cigar(Cigar::from(cigar))
+            .set_sequence(Sequence::from(seq))
+            .set_quality_scores(QualityScores::from(qual.to_vec()))
+            .set_data(self.tags(i, genome))
+            .build();
+        *record.mapping_quality_mut() = mapq;
+        let place = |p: &Piece<'_>| (Some(p.sequence), Position::new(p.start + 1));
+        // An unmapped read stands at its mate; a mate that is unmapped stands at the read's primary piece (section 2).
+        let here = piece.or(self.other).map(place).unwrap_or_default();
+        let there = self.other.or(self.own.first()).map(place).unwrap_or_default();
+        (*record.reference_sequence_id_mut(), *record.alignment_start_mut()) = here;
+        (*record.mate_reference_sequence_id_mut(), *record.mate_alignment_start_mut()) = there;
+        if let (Some(piece), Some(other)) = (piece, self.other) {
+            *record.template_length_mut() = piece.template_length(other);
+        }
+        record
+    }
+
+    fn tags(&self, i: usize, genome: &Reference) -> Data {
+        let mut tags: Vec<(Tag, Value)> = Vec::with_capacity(5);
+        if let Some(piece) = self.own.get(i) {
+            tags.push((Tag::EDIT_DISTANCE, Value::from(piece.distance)));
+            tags.push((Tag::ALIGNMENT_SCORE, Value::from(piece.hit.score)));
+        }
+        if let Some(other) = self.other {
+            tags.push((Tag::MATE_CIGAR, Value::from(cigar_text(&other.cigar))));
+        }
+        if self.own.len() > 1 {
+            let others = self.own.iter().enumerate().filter(|(j, _)| *j != i);
+            let text: String = others.map(|(_, p)| p.other_alignment(genome)).collect();
+            tags.push((Tag::OTHER_ALIGNMENTS, Value::from(text)));
+        }
+        tags.extend(self.group.map(|id| (Tag::READ_GROUP, Value::from(id))));
+        tags.into_iter().collect()
+    }
+}
