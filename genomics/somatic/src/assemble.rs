@@ -154,7 +154,7 @@ fn lay(
     if seeded < 0 || (seeded + k) as usize > consensus.len() {
         return (None, Vec::new());
     }
-    let mut used = Vec::new();
+    let (mut used, mut starts) = (Vec::new(), Vec::new());
     let range = columns.trusted(seeded as usize, k as usize);
     let mut novel = vec![false; range.len()];
     for (&rank, anchor) in &anchors {
@@ -164,15 +164,41 @@ fn lay(
             continue;
         }
         used.push(rank);
+        starts.push(from);
         for at in from as usize..(from + k) as usize {
             if range.contains(&at) {
                 novel[at - range.start] = true;
             }
         }
     }
+    if !well_read(&stack, &columns, &starts, k, params.fewest_pairs - 1) {
+        return (None, used);
+    }
     let shift = columns.start + range.start as i32;
     let reads = stack.iter().map(|(p, _)| Placed { at: p.at - shift, ..*p }).collect();
     (Some(Contig { seq: consensus[range].to_vec(), novel, reads }), used)
+}
+
+/// Quality of a base that a sequencing error seldom has.
+const GOOD: u8 = 20;
+
+/// Whether enough pairs have good bases where all the interesting k-mers overlap: there the change itself lies. With
+/// no such place (a long change) there is nothing to doubt.
+fn well_read(stack: &[(Placed, Read)], columns: &Columns, starts: &[i32], k: i32, fewest: usize) -> bool {
+    let (Some(&first), Some(&last)) = (starts.iter().min(), starts.iter().max()) else { return false };
+    let core = columns.start + last..columns.start + first + k;
+    if core.is_empty() {
+        return true;
+    }
+    let good = |(placed, read): &&(Placed, Read)| {
+        let (from, to) = (core.start - placed.at, core.end - placed.at);
+        from >= 0
+            && to <= read.seq.len() as i32
+            && read.qual[from as usize..to as usize].iter().filter(|&&q| q < GOOD).count() * 8 <= core.len()
+    };
+    let mut pairs: Vec<u32> = stack.iter().filter(good).map(|(p, _)| p.pair).collect();
+    pairs.dedup();
+    pairs.len() >= fewest
 }
 
 /// Whether the consensus window is the k-mer of that rank, read off one of its carriers.

@@ -131,6 +131,22 @@ fn log_likelihood(votes: &[Vote], f: f64, doubt: f64) -> f64 {
         .sum()
 }
 
+/// Log-likelihood ratio from which the tumour clearly has more of an allele than the normal.
+const CLEARLY_MORE: f64 = 2.2;
+
+/// How much better two allele fractions explain both samples than one does (natural logarithm).
+fn difference(n: &Support, t: &Support) -> f64 {
+    let likelihood = |s: &Support, f: f64| {
+        let term = |count: u32, p: f64| if count == 0 { 0.0 } else { f64::from(count) * p.ln() };
+        term(s.alternative, f) + term(s.reference, 1.0 - f)
+    };
+    if n.fraction() >= t.fraction() {
+        return 0.0;
+    }
+    let shared = f64::from(n.alternative + t.alternative) / f64::from(n.depth() + t.depth()).max(1.0);
+    likelihood(n, n.fraction()) + likelihood(t, t.fraction()) - likelihood(n, shared) - likelihood(t, shared)
+}
+
 /// Judges a change from the votes of each sample, PCR copies already left out.
 pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params) -> Genotype {
     let support = |votes: &[Vote], copies: u32| Support {
@@ -166,10 +182,10 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params)
     };
     filter(quality < params.least_quality, Filter::LowQuality);
     filter((t.alternative as usize) < FEWEST_PAIRS, Filter::FewReads);
-    let share = n.fraction() / t.fraction().max(1e-9);
-    let in_normal = n.alternative >= 2 && share > 0.2 || n.alternative >= 1 && share > 0.35;
-    filter(in_normal && n.fraction() > 0.2, Filter::Germline);
-    filter(in_normal && n.fraction() <= 0.2, Filter::TumourInNormal);
+    let alike = n.alternative > 0 && difference(&n, &t) < CLEARLY_MORE;
+    let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
+    filter(germline_like, Filter::Germline);
+    filter(alike && !germline_like, Filter::TumourInNormal);
     filter(n.depth() < 6, Filter::NormalDepth);
     let one_sided = t.forward == 0 || t.forward == t.alternative;
     filter(one_sided && t.alternative >= 14, Filter::StrandBias);

@@ -23,6 +23,7 @@ use crate::kmer_map::KmerMap;
 use crate::label::{self, KmerHit, Labelled};
 use crate::outcome::UnitCost;
 use crate::recruit::{self, Recruit};
+use crate::source;
 use crate::select::{self, Depths, Pick};
 use crate::unit::{self, Store};
 
@@ -100,6 +101,8 @@ pub struct Call {
     pub contig: usize,
     /// Index of the finding on its contig.
     pub finding: usize,
+    /// Pairs with the tumour allele, PCR copies too: indices into [`Finished::pairs`].
+    pub supporting: Vec<u32>,
 }
 
 /// A finished call.
@@ -310,7 +313,9 @@ impl Job {
     fn compare(&self, contigs: &[Contig], genome: &Reference, placer: &Placer) -> Result<Vec<Compared>, Error> {
         let compared = in_order(contigs.len(), self.means.threads, || placer.mapper(), |mapper: &mut Mapper, c| {
             let hits = mapper.map(b"contig", &contigs[c].seq)?;
-            Ok(compare::compare(&contigs[c], &hits, genome))
+            let mut compared = compare::compare(&contigs[c], &hits, genome);
+            compared.findings = source::resolve(compared.findings, genome, mapper)?;
+            Ok(compared)
         });
         compared.into_iter().collect::<Result<_, genuma_align::Error>>().map_err(Error::from)
     }
@@ -351,6 +356,7 @@ impl Job {
                 },
                 qualities,
             );
+            let supporting = votes.iter().filter(|v| v.alternative()).map(|v| v.pair).collect();
             let mut by_sample: [Vec<Vote>; 2] = [Vec::new(), Vec::new()];
             let mut left_out = [0u32; 2];
             for vote in votes {
@@ -367,7 +373,7 @@ impl Job {
                 ..genotype::Params::default()
             };
             let genotype = genotype::judge(&by_sample[0], &by_sample[1], left_out, params);
-            Call { change: finding.change.clone(), genotype, contig: c, finding: f }
+            Call { change: finding.change.clone(), genotype, contig: c, finding: f, supporting }
         };
         contig.findings.iter().enumerate().map(judge_one).collect()
     }
