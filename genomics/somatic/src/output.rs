@@ -1,0 +1,514 @@
+//! The files a call leaves: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. Each appears under its
+//! name only when it is complete, and depends on the calls alone, not on threads.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template};
+use genuma_align::indexed::{self, IndexedFile, Place, Records};
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_reads::fasta::Reference;
+use genuma_reads::{NORMAL, TUMOUR};
+use serde::Serialize;
+
+use crate::change::Change;
+use crate::compare::{Compared, Finding};
+use crate::pipeline::Finished;
+use crate::vcf::Line;
+
+/// Why a result could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be made or finished.
+    #[error(transparent)]
+    File(#[from] genuma_reads::Error),
+    /// A write failed; the message names the file.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// The VCF or its index cannot be written.
+    #[error(transparent)]
+    Vcf(#[from] indexed::Error),
+    /// The BAM cannot be made.
+    #[error(transparent)]
+    Bam(#[from] bam::Error),
+}
+
+/// Read groups and sample names, by sample: those of the VCF's columns.
+const GROUPS: [ReadGroup<'static>; 2] =
+    [ReadGroup { id: "NORMAL", sample: "NORMAL" }, ReadGroup { id: "TUMOR", sample: "TUMOR" }];
+
+/// Letters of a FASTA line.
+const WIDTH: usize = 80;
+
+/// Writes a compressed VCF (BGZF) and its index: `.tbi`, or `.csi` when a sequence of `genome` is too long for that.
+/// `lines` must be sorted.
+///
+/// # Errors
+/// A file cannot be written; nothing is then left under either name.
+pub fn write_vcf(path: &Path, header: &str, lines: &[Line], genome: &Reference) -> Result<(), Error> {
+    let longest = genome.contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
+    let used: BTreeSet<usize> = lines.iter().map(|l| l.chrom).collect();
+    // The index knows only sequences that have lines, as those of tabix do.
+    let names = used.iter().map(|&c| genome.contigs[c].name.clone()).collect();
+    let ranks: Vec<usize> = used.into_iter().collect();
+    let mut file = IndexedFile::create(path, longest, Records::Vcf { names })?;
+    file.head(header.as_bytes())?;
+    let mut text = String::new();
+    for line in lines {
+        text.clear();
+        text.push_str(&line.text);
+        text.push('\n');
+        let place = Place {
+            sequence: ranks.partition_point(|&c| c < line.chrom),
+            start: line.pos,
+            end: line.end,
+            aligned: true,
+        };
+        file.record(text.as_bytes(), Some(place))?;
+    }
+    Ok(file.finish()?)
+}
+
+/// Writes the contigs as FASTA: each tumour contig as `tN`, the N of the VCF's CONTIG, with its length, the pairs of
+/// both samples that lie on it and the places of its changes; and after it, as `nN`, the normal allele of its first
+/// change. Without a reference the normal contigs that calls are placed on follow under their own names instead.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_contigs(path: &Path, finished: &Finished) -> Result<(), Error> {
+    let mut file = AtomicFile::create(path)?;
+    for (c, contig) in finished.contigs.iter().enumerate() {
+        let mut pairs: Vec<u32> = finished.laid[c].iter().map(|r| r.pair).collect();
+        pairs.dedup();
+        let of = |sample: u8| pairs.iter().filter(|&&p| finished.pairs[p as usize].sample == sample).count();
+        let (seq, places) = (&contig.seq[contig.assembled.clone()], places(contig, &finished.genome));
+        let (tumour, normal, n) = (of(TUMOUR), of(NORMAL), c + 1);
+        writeln!(file, ">t{n} length={} tumour_pairs={tumour} normal_pairs={normal}{places}", seq.len())?;
+        write_bases(&mut file, seq)?;
+        if finished.placer.is_some()
+            && let Some(finding) = contig.findings.first()
+        {
+            let seq = normal_allele(contig, finding);
+            writeln!(file, ">n{n} length={} normal_of=t{n}", seq.len())?;
+            write_bases(&mut file, seq)?;
+        }
+    }
+    if finished.placer.is_none() {
+        for contig in &finished.genome.contigs {
+            writeln!(file, ">{} length={}", contig.name, contig.seq.len())?;
+            write_bases(&mut file, &contig.seq)?;
+        }
+    }
+    Ok(file.finish()?)
+}
+
+fn write_bases(file: &mut AtomicFile, seq: &[u8]) -> io::Result<()> {
+    for line in seq.chunks(WIDTH) {
+        file.write_all(line)?;
+        file.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// ` changes=` and where the findings of a contig are, 1-based; both ends of a junction with `/` between.
+fn places(contig: &Compared, genome: &Reference) -> String {
+    let at = |chrom: usize, pos: usize| format!("{}:{}", genome.contigs[chrom].name, pos + 1);
+    let places: Vec<String> = contig
+        .findings
+        .iter()
+        .map(|f| match &f.change {
+            Change::Allele { chrom, pos, .. } => at(*chrom, *pos),
+            Change::Junction { ends: [a, b], .. } => format!("{}/{}", at(a.chrom, a.pos), at(b.chrom, b.pos)),
+            Change::Novel { end, .. } => at(end.chrom, end.pos),
+        })
+        .collect();
+    if places.is_empty() { String::new() } else { format!(" changes={}", places.join(",")) }
+}
+
+/// What the normal has where the contig was assembled: for a junction, the sequence that shares the left flank.
+fn normal_allele<'a>(contig: &Compared, finding: &'a Finding) -> &'a [u8] {
+    let (start, all) = (contig.assembled.start, &finding.left_normal);
+    let end = match finding.change {
+        // The bases beyond the contig's right end stand behind the normal allele too.
+        Change::Allele { .. } => all.len().saturating_sub(contig.seq.len() - contig.assembled.end),
+        _ => contig.assembled.end.min(all.len()),
+    };
+    all.get(start..end).unwrap_or_default()
+}
+
+/// The pairs that speak for the tumour allele of any call, whether it passed or not: indices of [`Finished::pairs`],
+/// ascending.
+pub fn supporting(finished: &Finished) -> Vec<u32> {
+    let calls = finished.events.iter().flat_map(|e| &e.calls);
+    let all: BTreeSet<u32> = calls.flat_map(|c| c.supporting.iter().copied()).collect();
+    all.into_iter().collect()
+}
+
+/// Writes the supporting pairs of both samples, aligned to the reference, as a sorted BAM with its index. Without a
+/// reference there is nothing to align to and nothing is written.
+///
+/// # Errors
+/// A file cannot be written; nothing is then left under either name.
+pub fn write_supporting(
+    path: &Path,
+    finished: &Finished,
+    command: &str,
+    threads: usize,
+) -> Result<(), Error> {
+    let Some(placer) = &finished.placer else { return Ok(()) };
+    let templates: Vec<Template<'_>> = supporting(finished)
+        .into_iter()
+        .map(|p| {
+            let pair = &finished.pairs[p as usize];
+            let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
+            Template { name: &pair.name, group: usize::from(pair.sample), mates }
+        })
+        .collect();
+    let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
+    let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
+    Ok(bam::write_bam(path, placer, &heading, &templates, threads)?)
+}
+
+/// Writes `value` as indented JSON.
+///
+/// # Errors
+/// The file cannot be written, or the value has no JSON form.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let mut file = AtomicFile::create(path)?;
+    serde_json::to_writer_pretty(&mut file, value).map_err(io::Error::from)?;
+    file.write_all(b"\n")?;
+    Ok(file.finish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use genuma_align::Placer;
+    use genuma_reads::dna::revcomp;
+    use genuma_reads::fasta::Contig;
+
+    use super::*;
+    use crate::change::{Breakend, Side};
+    use crate::event::{Class, Event, class_of};
+    use crate::genotype::Genotype;
+    use crate::label::{self, Labelled};
+    use crate::pipeline::Call;
+    use crate::recruit::{OFFSETS, Recruit};
+    use crate::select::Depths;
+    use crate::vcf;
+
+    fn random_bases(n: usize, seed: u64) -> Vec<u8> {
+        let mut x = seed;
+        let mut next = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(x >> 62) as usize]
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    fn genome() -> Reference {
+        let contig = |name: &str, n, seed| Contig { name: name.into(), seq: random_bases(n, seed) };
+        Reference::from_contigs(vec![
+            contig("chr1", 50_000, 1),
+            contig("empty", 1_000, 2),
+            contig("chr2", 40_000, 3),
+        ])
+    }
+
+    fn call(change: Change, supporting: &[u32]) -> Call {
+        let genotype = Genotype { quality: 50.0, ..Genotype::default() };
+        Call { change, genotype, contig: 0, finding: 0, supporting: supporting.to_vec() }
+    }
+
+    fn allele(genome: &Reference, chrom: usize, pos: usize, deleted: usize, alternative: &[u8]) -> Change {
+        let reference = genome.contigs[chrom].seq[pos..pos + 1 + deleted].to_vec();
+        Change::Allele { chrom, pos, alternative: [&reference[..1], alternative].concat(), reference }
+    }
+
+    fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8]) -> Change {
+        let ends = ends.map(|(chrom, pos, side)| Breakend { chrom, pos, side });
+        Change::Junction { ends, inserted: inserted.to_vec(), homology: 2 }
+    }
+
+    /// One event of every kind, and many substitutions.
+    fn events(genome: &Reference) -> Vec<Event> {
+        use Side::{Left, Right};
+        let base = genome.contigs[0].seq[99];
+        let other = if base == b'A' { b'C' } else { b'A' };
+        let snv = Change::Allele { chrom: 0, pos: 99, reference: vec![base], alternative: vec![other] };
+        let novel = |side, pos| Change::Novel {
+            end: Breakend { chrom: 0, pos, side },
+            sequence: b"GATTACAGATTACA".to_vec(),
+        };
+        let mut changes = vec![
+            vec![snv],
+            vec![allele(genome, 0, 200, 3, b"")],
+            vec![allele(genome, 0, 300, 0, b"GATTACA")],
+            vec![allele(genome, 2, 400, 80, b"")],
+            vec![junction([(0, 5_000, Left), (0, 9_000, Right)], b"")],
+            vec![junction([(0, 12_000, Right), (0, 13_000, Left)], b"AC")],
+            vec![junction([(0, 20_000, Left), (2, 7_000, Left)], b"")],
+            vec![novel(Left, 30_000), novel(Right, 30_001)],
+        ];
+        changes.extend((0..800).map(|i| {
+            let (pos, r) = (1_000 + 40 * i, genome.contigs[2].seq[1_000 + 40 * i]);
+            let alternative = vec![if r == b'G' { b'T' } else { b'G' }];
+            vec![Change::Allele { chrom: 2, pos, reference: vec![r], alternative }]
+        }));
+        let event = |changes: Vec<Change>| Event {
+            class: if changes.len() == 2 { Class::Ins } else { class_of(&changes[0]) },
+            calls: changes.into_iter().map(|c| call(c, &[])).collect(),
+        };
+        changes.into_iter().map(event).collect()
+    }
+
+    /// Output of a program that must succeed; `None` when it is not installed.
+    fn output(program: &str, arguments: &[&str]) -> Option<String> {
+        let Ok(out) = Command::new(program).args(arguments).output() else {
+            println!("skipped: {program} is not installed");
+            return None;
+        };
+        assert!(out.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&out.stderr));
+        Some(String::from_utf8(out.stdout).unwrap())
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    struct Written {
+        folder: tempfile::TempDir,
+        genome: Reference,
+        lines: Vec<Line>,
+    }
+
+    impl Written {
+        fn new() -> Written {
+            let (folder, genome) = (tempfile::tempdir().unwrap(), genome());
+            let lines = vcf::lines(&events(&genome), &genome);
+            let written = Written { folder, genome, lines };
+            written.write(&written.path("somatic.vcf.gz")).unwrap();
+            written
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn write(&self, path: &Path) -> Result<(), Error> {
+            write_vcf(path, &vcf::header(&self.genome, "genuma call"), &self.lines, &self.genome)
+        }
+    }
+
+    #[test]
+    fn the_index_finds_what_filtering_finds() {
+        let written = Written::new();
+        let path = written.path("somatic.vcf.gz");
+        let path = path.to_str().unwrap();
+        let Some(all) = output("bcftools", &["view", "-H", path]) else { return };
+        assert_eq!(all.lines().count(), written.lines.len());
+        let regions = [("chr1", 1, 50_000), ("chr1", 202, 204), ("chr1", 6_000, 6_001), ("chr1", 99, 99)];
+        for (chrom, from, to) in regions.into_iter().chain([("chr2", 7_000, 9_123), ("empty", 1, 1_000)]) {
+            let expected: Vec<&str> = written
+                .lines
+                .iter()
+                .filter(|l| written.genome.contigs[l.chrom].name == chrom && l.pos <= to && l.end >= from)
+                .map(|l| l.text.split('\t').nth(2).unwrap())
+                .collect();
+            let region = format!("{chrom}:{from}-{to}");
+            let ids = |text: String| -> Vec<String> {
+                text.lines().map(|l| l.split('\t').nth(2).unwrap().to_owned()).collect()
+            };
+            assert_eq!(
+                ids(output("bcftools", &["view", "-H", "-r", &region, path]).unwrap()),
+                expected,
+                "{region}"
+            );
+            if let Some(found) = output("tabix", &[path, &region]) {
+                assert_eq!(ids(found), expected, "{region}");
+            }
+        }
+        if let Some(chroms) = output("tabix", &["-l", path]) {
+            assert_eq!(chroms, "chr1\nchr2\n");
+        }
+        assert_eq!(output("bcftools", &["index", "-n", path]).unwrap(), format!("{}\n", written.lines.len()));
+    }
+
+    #[test]
+    fn alleles_agree_with_the_reference() {
+        let written = Written::new();
+        let fasta = written.path("genome.fa");
+        written.genome.write(&fasta).unwrap();
+        let path = written.path("somatic.vcf.gz");
+        let arguments = ["norm", "--check-ref", "e", "-f", fasta.to_str().unwrap(), path.to_str().unwrap()];
+        let Some(normalised) = output("bcftools", &arguments) else { return };
+        let lines: Vec<&str> = normalised.lines().filter(|l| !l.starts_with('#')).collect();
+        assert_eq!(lines.len(), written.lines.len());
+        for class in ["SNV", "INDEL", "DEL", "INS", "DUP", "BND"] {
+            assert!(lines.iter().any(|l| l.contains(&format!("CLASS={class};"))), "{class}");
+        }
+    }
+
+    #[test]
+    fn same_bytes_again_and_no_calls() {
+        let written = Written::new();
+        let again = written.path("again.vcf.gz");
+        written.write(&again).unwrap();
+        for suffix in ["", ".tbi"] {
+            let read = |name: &str| fs::read(written.path(&format!("{name}.vcf.gz{suffix}"))).unwrap();
+            assert!(read("somatic") == read("again"), "{suffix}");
+        }
+        write_vcf(&again, &vcf::header(&written.genome, ""), &[], &written.genome).unwrap();
+        let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
+            return;
+        };
+        assert!(none.is_empty());
+    }
+
+    #[test]
+    fn refusals_leave_nothing() {
+        let written = Written::new();
+        let path = written.path("no/such/somatic.vcf.gz");
+        let refused = format!("{}: cannot write: No such file or directory (os error 2)", path.display());
+        assert_eq!(written.write(&path).unwrap_err().to_string(), refused);
+
+        let disk = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8k", "genuma-test"])
+            .arg(disk.path())
+            .output()
+            .is_ok_and(|o| o.status.success());
+        if !mounted {
+            println!("skipped: no tmpfs can be mounted here");
+            return;
+        }
+        let path = disk.path().join("x");
+        let full =
+            [written.write(&path), write_json(&path, &vec![1; 100_000])].map(|r| r.unwrap_err().to_string());
+        let left = names(disk.path());
+        Command::new("umount").arg(disk.path()).status().unwrap();
+        let expected = format!("{}: cannot write: No space left on device (os error 28)", path.display());
+        assert_eq!(full, [&*expected; 2]);
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn json_is_indented_and_ends_its_last_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summary.json");
+        write_json(&path, &("a", [1, 2])).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "[\n  \"a\",\n  [\n    1,\n    2\n  ]\n]\n");
+    }
+
+    /// A call with a deletion of 20 bases at chr1:1001-1020, seen by pairs 1 and 2 of the tumour and 0 of the normal.
+    fn finished(placer: Option<Placer>) -> Finished {
+        let genome = genome();
+        let chr1 = &genome.contigs[0].seq;
+        let contig = [&chr1[850..1_000], &chr1[1_020..1_170]].concat();
+        let change = allele(&genome, 0, 999, 20, b"");
+        let finding = Finding {
+            change: change.clone(),
+            at: 350..350,
+            left_normal: chr1[650..1_370].to_vec(),
+            right_normal: chr1[650..1_370].to_vec(),
+            right_shift: 20,
+            mapq: 60,
+        };
+        let compared = Compared {
+            seq: [&chr1[650..850], &contig, &chr1[1_170..1_370]].concat(),
+            novel: vec![false; 700],
+            assembled: 200..500,
+            findings: vec![finding],
+        };
+        let pair = |i: u8| {
+            let from = usize::from(10 * i);
+            let seqs = [contig[from..from + 150].to_vec(), revcomp(&chr1[1_200 + from..1_350 + from])];
+            let mates = seqs.map(|seq| label::Read { qual: vec![30; seq.len()], seq });
+            Labelled {
+                name: format!("p{i}").into(),
+                sample: u8::from(i > 1),
+                mates,
+                hits: Default::default(),
+            }
+        };
+        let recruit = |pair, mate| Recruit { pair, mate, forward: mate == 0, at: [0; OFFSETS] };
+        let event =
+            |supporting: &[u32]| Event { class: Class::Indel, calls: vec![call(change.clone(), supporting)] };
+        Finished {
+            contigs: vec![compared],
+            pairs: (0..5).map(pair).collect(),
+            laid: vec![vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)]],
+            events: vec![event(&[3, 2]), event(&[0, 3])],
+            spectra: [vec![], vec![]],
+            depths: Depths { kmer: [1.0; 2], error_share: 0.0 },
+            bases: [0; 2],
+            costs: vec![],
+            placer,
+            genome,
+        }
+    }
+
+    fn placer(folder: &Path) -> Placer {
+        let (fasta, prefix) = (folder.join("genome.fa"), folder.join("genome"));
+        genome().write(&fasta).unwrap();
+        Placer::build(&fasta, &prefix, 1).unwrap();
+        Placer::load(&prefix).unwrap()
+    }
+
+    #[test]
+    fn contigs_stand_beside_their_normal_alleles() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("contigs.fa");
+        let with = finished(Some(placer(folder.path())));
+        write_contigs(&path, &with).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let headers = |text: &str| -> Vec<String> {
+            text.lines().filter(|l| l.starts_with('>')).map(str::to_owned).collect()
+        };
+        let tumour = ">t1 length=300 tumour_pairs=2 normal_pairs=1 changes=chr1:1000";
+        assert_eq!(headers(&text), [tumour, ">n1 length=320 normal_of=t1"]);
+        let read = Reference::read(&path).unwrap();
+        let chr1 = &with.genome.contigs[0].seq;
+        assert_eq!(read.contigs[0].seq, with.contigs[0].seq[200..500]);
+        assert_eq!(read.contigs[1].seq, chr1[850..1_170]);
+        assert!(text.lines().all(|l| l.starts_with('>') || l.len() <= WIDTH));
+
+        // Without a reference the sequences calls are placed on are the normal's contigs.
+        let without = finished(None);
+        write_contigs(&path, &without).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            headers(&text),
+            [tumour, ">chr1 length=50000", ">empty length=1000", ">chr2 length=40000"]
+        );
+        assert_eq!(Reference::read(&path).unwrap().contigs[1..], without.genome.contigs[..]);
+    }
+
+    #[test]
+    fn supporting_pairs_are_those_of_any_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("supporting.bam");
+        let without = finished(None);
+        assert_eq!(supporting(&without), [0, 2, 3]);
+        write_supporting(&path, &without, "genuma call", 1).unwrap();
+        assert!(!path.exists());
+
+        write_supporting(&path, &finished(Some(placer(folder.path()))), "genuma call", 2).unwrap();
+        let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };
+        let mut found: Vec<[&str; 2]> = sam
+            .lines()
+            .map(|l| [l.split('\t').next().unwrap(), l.rsplit('\t').find(|t| t.starts_with("RG:")).unwrap()])
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, [["p0", "RG:Z:NORMAL"], ["p2", "RG:Z:TUMOR"], ["p3", "RG:Z:TUMOR"]]);
+        assert!(sam.contains("20D"), "{sam}");
+    }
+}
