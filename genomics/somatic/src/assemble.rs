@@ -137,11 +137,11 @@ fn lay(
         .filter_map(|(placed, member)| placed.map(|p| (p, member.read)))
         .map(|(p, read)| (p, if p.forward { read.clone() } else { read.reversed() }))
         .collect();
-    let mut columns = Columns::vote(&stack);
+    let mut columns = Columns::vote(stack.iter().map(|(p, read)| (p.at, read)));
     let before = stack.len();
     stack.retain(|(placed, read)| columns.fits(placed.at, read));
     if stack.len() < before {
-        columns = Columns::vote(&stack);
+        columns = Columns::vote(stack.iter().map(|(p, read)| (p.at, read)));
     }
     let mut pairs: Vec<u32> = stack.iter().map(|(p, _)| p.pair).collect();
     pairs.sort_unstable();
@@ -236,21 +236,23 @@ fn offset(member: &Member, anchors: &HashMap<u32, Anchor>, k: i32) -> Option<Pla
     Some(Placed { pair: member.pair, mate: member.mate, forward, at })
 }
 
-/// Votes per column of a gapless stack.
-struct Columns {
+/// Votes per column of a gapless stack of reads.
+#[derive(Debug)]
+pub(crate) struct Columns {
     start: i32,
     weight: Vec<[u32; 4]>,
     depth: Vec<u16>,
 }
 
 impl Columns {
-    fn vote(stack: &[(Placed, Read)]) -> Columns {
-        let start = stack.iter().map(|(p, _)| p.at).min().unwrap_or(0);
-        let end = stack.iter().map(|(p, r)| p.at + r.seq.len() as i32).max().unwrap_or(start);
+    /// Stacks reads, each from its column on.
+    pub(crate) fn vote<'a>(stack: impl Iterator<Item = (i32, &'a Read)> + Clone) -> Columns {
+        let start = stack.clone().map(|(at, _)| at).min().unwrap_or(0);
+        let end = stack.clone().map(|(at, r)| at + r.seq.len() as i32).max().unwrap_or(start);
         let width = (end - start) as usize;
         let mut columns = Columns { start, weight: vec![[0; 4]; width], depth: vec![0; width] };
-        for (placed, read) in stack {
-            let from = (placed.at - start) as usize;
+        for (at, read) in stack {
+            let from = (at - start) as usize;
             for (i, (&b, &q)) in read.seq.iter().zip(&read.qual).enumerate() {
                 let code = genuma_reads::dna::code(b) as usize;
                 if code < 4 {
@@ -268,6 +270,13 @@ impl Columns {
             if top == 0 { b'N' } else { b"ACGT"[w.iter().position(|&x| x == top).unwrap_or(0)] }
         };
         self.weight.iter().map(best).collect()
+    }
+
+    /// The consensus around a column that two reads or more agree on, and the column it starts at.
+    pub(crate) fn stretch(&self, around: i32) -> (i32, Vec<u8>) {
+        let at = (around - self.start).clamp(0, self.weight.len() as i32 - 1) as usize;
+        let range = self.trusted(at.saturating_sub(1), 1);
+        (self.start + range.start as i32, self.consensus()[range].to_vec())
     }
 
     /// Whether a read agrees with the majority but for a few errors.

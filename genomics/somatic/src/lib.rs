@@ -10,6 +10,7 @@ mod affine;
 pub mod compare;
 mod source;
 pub mod recruit;
+mod normal;
 pub mod evidence;
 pub mod genotype;
 pub mod event;

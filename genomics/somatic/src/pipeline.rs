@@ -21,6 +21,7 @@ use crate::genotype::{self, Genotype};
 use crate::group;
 use crate::kmer_map::KmerMap;
 use crate::label::{self, KmerHit, Labelled};
+use crate::normal;
 use crate::outcome::UnitCost;
 use crate::recruit::{self, Recruit};
 use crate::source;
@@ -185,15 +186,27 @@ impl Job {
             Some((genome, placer)) => self.compare(&assembled, genome, placer)?,
             None => assembled.iter().map(Compared::unplaced).collect(),
         };
-        drop(assembled);
         let most = (6.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
         let index = recruit::Index::new(&contigs, self.params.k, most);
         let (pairs, seen) = self.store.unit("recruit", &mut costs, || self.recruit(&index, watch))?;
-        let laid = index.lay(&pairs, &seen, contigs.len());
+        let mut laid = index.lay(&pairs, &seen, contigs.len());
         watch.begins("judge", None);
-        let (genome, placer) = match placed {
-            Some((genome, placer)) => (genome, Some(placer)),
-            None => return Err(Error::Input("calls without a reference are not ready yet".into())),
+        let (genome, placer, contigs) = match placed {
+            Some((genome, placer)) => (genome, Some(placer), contigs),
+            None => {
+                let normals = in_order(contigs.len(), self.means.threads, || (), |(), c| {
+                    normal::assemble(&contigs[c], &laid[c], &pairs)
+                });
+                let (genome, hits) = normal::genome(&normals);
+                let compared = in_order(contigs.len(), self.means.threads, || (), |(), c| {
+                    compare::compare(&assembled[c], &hits[c], &genome)
+                });
+                // The contigs have gained surroundings since the reads were laid on them.
+                for (contig, reads) in compared.iter().zip(&mut laid) {
+                    reads.iter_mut().flat_map(|r| &mut r.at).for_each(|at| *at += contig.assembled.start as i32);
+                }
+                (genome, None, compared)
+            }
         };
         let qualities = Qualities::reported();
         let calls = in_order(contigs.len(), self.means.threads, || (), |(), c| {
