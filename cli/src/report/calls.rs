@@ -69,7 +69,7 @@ fn row(n: usize, call: &Reported) -> String {
     let fraction = call.tumour.fraction();
     let _ = write!(
         html,
-        r#"<td class="n share" data-v="{fraction:.4}" style="--share:{fraction:.3}">{fraction:.2}</td>"#
+        r#"<td class="n" data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2}</td>"#
     );
     for support in [&call.tumour, &call.normal] {
         html.push_str(&supporting(support));
@@ -131,7 +131,7 @@ fn change(call: &Reported) -> String {
     if let Some((chrom, pos)) = &call.other {
         let there = format!("{}:{}", escape(chrom), grouped(*pos));
         return if *chrom == call.chrom {
-            format!("to {there}, {} bp apart", grouped(pos.abs_diff(call.pos)))
+            format!("to {there} ({} bp)", grouped(pos.abs_diff(call.pos)))
         } else {
             format!("to {there}")
         };
@@ -144,7 +144,9 @@ fn change(call: &Reported) -> String {
     match (gone.len(), new.len()) {
         (0, n) => title(format!("+{} bp <code>{}</code>", grouped(n as u64), shortened(new))),
         (n, 0) => title(format!("−{} bp <code>{}</code>", grouped(n as u64), shortened(gone))),
-        _ => title(format!("<code>{}</code> → <code>{}</code>", shortened(reference), shortened(alternative))),
+        _ => {
+            title(format!("<code>{}</code> → <code>{}</code>", shortened(reference), shortened(alternative)))
+        }
     }
 }
 

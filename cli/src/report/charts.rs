@@ -5,13 +5,13 @@ use std::fmt::Write;
 use genuma_somatic::event::Class;
 use genuma_somatic::outcome::{Outcome, Reported};
 
-use super::markup::{escape, grouped, short};
+use super::markup::{counted, escape, grouped, short};
 
-const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 270.0;
+const WIDTH: f64 = 440.0;
+const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 14.0;
-const TOP: f64 = 12.0;
+const RIGHT: f64 = 10.0;
+const TOP: f64 = 10.0;
 const BOTTOM: f64 = 46.0;
 
 /// The classes in the order they are shown.
@@ -123,9 +123,11 @@ impl Field {
         }
         let Some((from, to)) = ends else { return };
         let (floor, style) = (HEIGHT - BOTTOM, key.style);
+        let (width, height) = (WIDTH - LEFT - RIGHT, floor - TOP);
+        // An inner drawing cuts off what is outside it.
         let _ = write!(
             self.svg,
-            r#"<g clip-path="url(#field)"><path class="area {style}" d="{line}L{to:.1} {floor}L{from:.1} {floor}Z"/><path class="line {style}" d="{line}"/></g>"#
+            r#"<svg x="{LEFT}" y="{TOP}" width="{width}" height="{height}" viewBox="{LEFT} {TOP} {width} {height}"><path class="area {style}" d="{line}L{to:.1} {floor}L{from:.1} {floor}Z"/><path class="line {style}" d="{line}"/></svg>"#
         );
     }
 
@@ -165,10 +167,18 @@ impl Field {
         }
     }
 
+    /// One dot each.
+    fn points(&mut self, key: Key, points: impl Iterator<Item = (f64, f64)>) {
+        let mut dots = String::new();
+        for (x, y) in points {
+            let _ = write!(dots, "M{:.1} {:.1}h0", self.across(x), self.down(y));
+        }
+        let _ = write!(self.svg, r#"<path class="dots {}" d="{dots}"/>"#, key.style);
+    }
+
     fn finish(self, described: &str) -> String {
-        let (w, h) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
         format!(
-            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}"><clipPath id="field"><rect x="{LEFT}" y="{TOP}" width="{w}" height="{h}"/></clipPath>{}</svg>"#,
+            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}">{}</svg>"#,
             escape(described),
             self.svg
         )
@@ -185,8 +195,16 @@ fn figure(title: &str, caption: &str, keys: &[Key], svg: &str) -> String {
 
 /// The plots of a call.
 pub fn charts(outcome: &Outcome) -> String {
-    [spectrum(outcome), fractions(&outcome.calls), per_class(&outcome.calls), qualities(&outcome.calls), reasons(&outcome.calls)]
-        .concat()
+    let calls = &outcome.calls;
+    [
+        spectrum(outcome),
+        per_class(calls),
+        fractions(calls),
+        both_samples(calls),
+        qualities(calls),
+        reasons(calls),
+    ]
+    .concat()
 }
 
 fn passed(call: &Reported) -> bool {
@@ -210,7 +228,12 @@ fn spectrum(outcome: &Outcome) -> String {
         field.curve(key, shown(sample).enumerate().skip(1).map(|(m, &n)| (m as f64, n as f64)));
     }
     for (sample, key) in [(0, NORMAL), (1, TUMOUR)] {
-        field.mark(key, depths[sample], &format!("{} {:.0}×", key.name.to_lowercase(), depths[sample]), sample as f64);
+        field.mark(
+            key,
+            depths[sample],
+            &format!("{} {:.0}×", key.name.to_lowercase(), depths[sample]),
+            sample as f64,
+        );
     }
     figure(
         "How deep the samples were read",
@@ -249,7 +272,11 @@ fn fractions(calls: &[Reported]) -> String {
     let stacks =
         stacks(calls.iter().filter(|c| passed(c)), &keys, COLUMNS, |c| (c.tumour.fraction(), key(c.class)));
     let mut field = Field::new(
-        Axis { max: 1.0, label: "share of the tumour's read pairs with the change", write: |n| format!("{n:.1}") },
+        Axis {
+            max: 1.0,
+            label: "share of the tumour's read pairs with the change",
+            write: |n| format!("{n:.1}"),
+        },
         Axis { max: highest(&stacks) * 1.08, label: "calls", write: |n| grouped(n as u64) },
     );
     field.columns(1.0 / COLUMNS as f64, &stacks);
@@ -258,6 +285,31 @@ fn fractions(calls: &[Reported]) -> String {
         "PASS calls. Heterozygous changes of all tumour cells pile up at half the purity; subclones lie lower.",
         &keys,
         &field.finish("Histogram of tumour allele fractions of PASS calls by class"),
+    )
+}
+
+/// Each call as a point: its share in the tumour against its share in the normal.
+fn both_samples(calls: &[Reported]) -> String {
+    /// More points than this would only cover each other.
+    const MOST: usize = 5_000;
+    let tenths = |n: f64| format!("{n:.1}");
+    let mut field = Field::new(
+        Axis { max: 1.0, label: "share in the tumour", write: tenths },
+        Axis { max: 1.0, label: "share in the normal", write: tenths },
+    );
+    let keys = [FILTERED, SNV, INDEL, STRUCTURAL];
+    for wanted in keys {
+        let of = |c: &&Reported| if passed(c) { key(c.class) } else { FILTERED }.style == wanted.style;
+        field.points(
+            wanted,
+            calls.iter().filter(of).take(MOST).map(|c| (c.tumour.fraction(), c.normal.fraction())),
+        );
+    }
+    figure(
+        "Tumour against normal",
+        "Somatic changes lie on the floor. What the normal has, too, is germline, or tumour in the normal.",
+        &[SNV, INDEL, STRUCTURAL, FILTERED],
+        &field.finish("Share of reads with the change in tumour and normal, one point a call"),
     )
 }
 
@@ -294,9 +346,17 @@ fn qualities(calls: &[Reported]) -> String {
         })
         .collect();
     field.columns(last / COLUMNS as f64, &clipped);
+    let first: u64 = stacks[0].iter().map(|s| s.1).sum();
+    let cut = if first > most {
+        format!(" The first column is cut off: it stands for {}.", counted(first, "call"))
+    } else {
+        String::new()
+    };
     figure(
         "How sure the calls are",
-        "Quality 20 means one chance in a hundred that the change is not somatic, 30 one in a thousand.",
+        &format!(
+            "Quality 20 is one chance in a hundred that the change is not somatic, 30 one in a thousand.{cut}"
+        ),
         &keys,
         &field.finish("Histogram of call qualities, PASS by class and filtered"),
     )
@@ -304,23 +364,26 @@ fn qualities(calls: &[Reported]) -> String {
 
 /// Horizontal bars, each with its parts, and their numbers written out.
 fn bars(rows: &[(String, Vec<(Key, u64)>)], described: &str) -> String {
-    const STEP: f64 = 30.0;
-    const NAME: f64 = 128.0;
+    const NAME: f64 = 122.0;
+    let step = ((HEIGHT - 8.0) / rows.len().max(1) as f64).clamp(19.0, 34.0);
     let total = |parts: &[(Key, u64)]| parts.iter().map(|p| p.1).sum::<u64>();
     let most = rows.iter().map(|r| total(&r.1)).max().unwrap_or(0).max(1) as f64;
-    let scale = (WIDTH - NAME - 110.0) / most;
-    let height = STEP * rows.len().max(1) as f64 + 6.0;
-    let mut svg = format!(r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">"#, escape(described));
+    let scale = (WIDTH - NAME - 96.0) / most;
+    let height = HEIGHT.max(step * rows.len() as f64 + 8.0);
+    let thick = step * 0.62;
+    let mut svg =
+        format!(r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">"#, escape(described));
     if rows.is_empty() {
         let _ = write!(svg, r#"<text x="{LEFT}" y="20">none</text>"#);
     }
     for (i, (name, parts)) in rows.iter().enumerate() {
-        let y = STEP * i as f64 + 4.0;
+        let y = step * i as f64 + 8.0;
+        let middle = y + thick / 2.0 + 4.0;
         let _ = write!(
             svg,
-            r#"<text x="{}" y="{}" text-anchor="end">{}</text>"#,
+            r#"<text x="{}" y="{:.1}" text-anchor="end">{}</text>"#,
             NAME - 10.0,
-            y + 15.0,
+            middle,
             escape(name)
         );
         let mut x = NAME;
@@ -328,7 +391,7 @@ fn bars(rows: &[(String, Vec<(Key, u64)>)], described: &str) -> String {
             let width = (*n as f64 * scale).max(1.5);
             let _ = write!(
                 svg,
-                r#"<rect class="bar {}" x="{x:.1}" y="{y}" width="{width:.1}" height="20"><title>{}: {}</title></rect>"#,
+                r#"<rect class="bar {}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{thick:.1}"><title>{}: {}</title></rect>"#,
                 key.style,
                 key.name,
                 grouped(*n)
@@ -338,9 +401,8 @@ fn bars(rows: &[(String, Vec<(Key, u64)>)], described: &str) -> String {
         let numbers: Vec<String> = parts.iter().map(|p| grouped(p.1)).collect();
         let _ = write!(
             svg,
-            r#"<text class="number" x="{:.1}" y="{}">{}</text>"#,
+            r#"<text class="number" x="{:.1}" y="{middle:.1}">{}</text>"#,
             x + 7.0,
-            y + 15.0,
             numbers.join(" + ")
         );
     }
@@ -351,7 +413,8 @@ fn per_class(calls: &[Reported]) -> String {
     let rows: Vec<(String, Vec<(Key, u64)>)> = CLASSES
         .into_iter()
         .map(|class| {
-            let count = |pass: bool| calls.iter().filter(|c| c.class == class && passed(c) == pass).count() as u64;
+            let count =
+                |pass: bool| calls.iter().filter(|c| c.class == class && passed(c) == pass).count() as u64;
             (class.name().to_string(), vec![(key(class), count(true)), (FILTERED, count(false))])
         })
         .filter(|(_, parts)| parts.iter().any(|p| p.1 > 0))

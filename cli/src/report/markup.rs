@@ -26,7 +26,7 @@ pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -92,15 +92,15 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "call"), counted(2000, "call")), ("1 call".into(), "2,000 calls".into()));
-        assert_eq!([12.0, 9999.0, 12345.0, 334e6, 1.66e9].map(short), ["12", "9,999", "12.3 k", "334 M", "1.7 G"]);
+        assert_eq!(
+            [12.0, 9999.0, 12345.0, 334e6, 1.66e9].map(short),
+            ["12", "9,999", "12.3 k", "334 M", "1.7 G"]
+        );
         assert_eq!([512, 334_000_000].map(bytes), ["512 B", "334 MB"]);
-        assert_eq!([0.04, 8.53, 59.7, 192.4, 7500.0].map(duration), [
-            "0.0 s",
-            "8.5 s",
-            "1 min 00 s",
-            "3 min 12 s",
-            "2 h 05 min"
-        ]);
+        assert_eq!(
+            [0.04, 8.53, 59.7, 192.4, 7500.0].map(duration),
+            ["0.0 s", "8.5 s", "1 min 00 s", "3 min 12 s", "2 h 05 min"]
+        );
     }
 
     #[test]

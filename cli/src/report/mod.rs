@@ -102,7 +102,11 @@ fn numbers(outcome: &Outcome) -> String {
     tile(
         "Time",
         duration(sum(|u| u.wall_s)),
-        format!("<span>{} of CPU{}</span>", duration(sum(|u| u.cpu_s)), if resumed { ", resumed" } else { "" }),
+        format!(
+            "<span>{} of CPU{}</span>",
+            duration(sum(|u| u.cpu_s)),
+            if resumed { ", resumed" } else { "" }
+        ),
     );
     let peak = outcome.units.iter().map(|u| u.peak_bytes).max().unwrap_or(0);
     tile("Peak memory", bytes(peak), "<span>resident</span>".into());

@@ -8,7 +8,6 @@
   const ofClass = document.getElementById("class");
   const showFiltered = document.getElementById("show-filtered");
   const count = document.getElementById("count");
-  const GUTTER = 8;
 
   const element = (tag, className, text) => {
     const node = document.createElement(tag);
@@ -101,10 +100,14 @@
     if (run) line.append(run.style ? element("i", run.style, run.text) : run.text);
   }
 
+  /** Style of an allele's letter in the change; where the tumour lost bases it is lighter. */
+  const inChange = (letter, style) => (letter === "-" && style === "is-t" ? "gap-t" : style);
+
   function alleleLine(name, own, other, style) {
     const line = element("div", "line allele");
-    line.append(element("span", "gutter", name));
-    letters(line, [...own].map((letter, c) => [letter, letter === other[c] ? "" : style]));
+    const cells = element("span");
+    line.append(element("span", "gutter", name), cells);
+    letters(cells, own.map((letter, c) => [letter, letter === other[c] ? "" : inChange(letter, style)]));
     return line;
   }
 
@@ -116,22 +119,29 @@
     const line = element("div", flags & 16 ? "line read copy" : "line read");
     const gutter = element("span", "gutter", flags & 8 ? "→" : "←");
     gutter.title = (flags & 8 ? "runs with the contig" : "runs against the contig") + (flags & 16 ? "; PCR copy, not counted" : "");
-    line.append(gutter, " ".repeat(from));
-    letters(line, [...unpacked(cells)].map((cell, i) => {
+    const box = element("span");
+    box.style.marginLeft = `${from}ch`;
+    line.append(gutter, box);
+    letters(box, [...unpacked(cells)].map((cell, i) => {
       const c = from + i;
       const changed = c >= changeFrom && c < changeTo && normal[c] !== tumour[c];
       if (cell === "." || cell === "-" || cell === "…") {
-        if (changed) return [cell === "." ? own[c] : cell, carries ? "is-t" : "is-n"];
+        const letter = cell === "." ? own[c] : cell;
+        if (changed) return [letter, inChange(letter, carries ? "is-t" : "is-n")];
         return [cell === "." ? "·" : cell, ""];
       }
-      return [cell, changed && !carries && cell === tumour[c] ? `${cell} maybe` : cell];
+      return [cell, cell];
     }));
     return line;
   }
 
-  const GROUPS = ["tell neither", "with the normal’s allele", "with the change"];
+  const GROUPS = ["Unclear", "With the normal’s allele", "With the change"];
 
-  function side(picture, sample, heading, support) {
+  /** One sample. `pairs`: how many read pairs tell neither allele (not known), the normal's, the tumour's; `copies`: left out. */
+  function side(picture, sample, pairs, copies) {
+    const heading = sample ? "Tumour" : "Normal";
+    const support = `${pairs[2].toLocaleString("en")} of ${(pairs[1] + pairs[2]).toLocaleString("en")} read pairs have the change`
+      + (copies ? `; ${copies} PCR ${copies === 1 ? "copy" : "copies"} left out` : "");
     const [normalText, tumourText, from, to, rows] = picture;
     const box = element("section", `side ${sample ? "tumour" : "normal"}`);
     const title = element("h4", "", heading);
@@ -153,7 +163,9 @@
       const group = mine.filter((row) => ((row[0] >> 1) & 3) === allele);
       if (group.length === 0) continue;
       const line = element("div", "line group");
-      line.append(element("span", "gutter", `${group.length} ${group.length === 1 ? "read" : "reads"} ${GROUPS[allele]}`));
+      const counted = group.filter((row) => !(row[0] & 16)).length;
+      const number = counted < pairs[allele] ? `${group.length} of ${pairs[allele]} reads` : `${group.length} ${group.length === 1 ? "read" : "reads"}`;
+      line.append(element("span", "gutter", `${GROUPS[allele]}: ${number}`));
       reads.append(line, ...group.map((row) => readLine(whole, row)));
     }
     if (mine.length === 0) reads.append(element("div", "line group", "  no reads tell"));
@@ -200,21 +212,22 @@
     const title = row.cells[3].querySelector("[title]");
     if (title && title.title.length <= 120) fact("REF > ALT", title.title);
     for (const filter of row.cells[8].querySelectorAll(".filter")) fact("Filtered:", filter.title || filter.textContent);
-    cell.append(facts);
+    const box = element("div", "box");
+    box.append(facts);
     const picture = pictures[row.dataset.n];
     if (picture) {
       const copies = id.dataset.copies.split(" ").map(Number);
-      const support = (column, sample) => {
-        const [alternative, all] = row.cells[column].textContent.split(" / ");
-        const left = copies[sample];
-        return `${alternative} of ${all} read pairs have the change` + (left ? `; ${left} PCR ${left === 1 ? "copy" : "copies"} left out` : "");
+      const pairs = (column) => {
+        const [alternative, all] = row.cells[column].textContent.replaceAll(",", "").split(" / ").map(Number);
+        return [0, all - alternative, alternative];
       };
       const sides = element("div", "sides");
-      sides.append(side(picture, 0, "Normal", support(7, 0)), side(picture, 1, "Tumour", support(6, 1)));
-      cell.append(sides, key());
+      sides.append(side(picture, 0, pairs(7), copies[0]), side(picture, 1, pairs(6), copies[1]));
+      box.append(sides, key());
     } else {
-      cell.append(element("p", "note", "No picture of this call is kept in the report."));
+      box.append(element("p", "note", "No picture of this call is kept in the report."));
     }
+    cell.append(box);
     detail.append(cell);
     row.after(detail);
     row.classList.add("opened");
@@ -227,8 +240,10 @@
     const boxes = [...detail.querySelectorAll(".scroll")];
     for (const box of boxes) {
       const band = box.querySelector(".band");
-      const gutter = box.querySelector(".gutter").offsetWidth;
-      box.scrollLeft = band.offsetLeft + band.offsetWidth / 2 - (box.clientWidth + gutter) / 2;
+      const gutter = box.querySelector(".gutter").getBoundingClientRect().width;
+      const letter = gutter / 7;
+      const off = band.offsetLeft + band.offsetWidth / 2 - (box.clientWidth + gutter) / 2;
+      box.scrollLeft = Math.round(off / letter) * letter;
       box.addEventListener("scroll", () => {
         for (const other of boxes) if (other !== box) other.scrollLeft = box.scrollLeft;
       });

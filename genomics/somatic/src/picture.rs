@@ -24,7 +24,7 @@ use crate::recruit::Recruit;
 /// Columns shown of the sequence beside a change.
 const FLANK: usize = 60;
 /// Columns shown of each end of a long change.
-const EDGE: usize = 30;
+const EDGE: usize = 24;
 /// Most reads drawn of one sample.
 const READS: usize = 30;
 /// Stands for the columns left out.
@@ -457,15 +457,15 @@ mod tests {
         set.read(1, &tumour[110..170], 110, 9.0, true);
         set.read(1, &tumour[280..350], 280, 9.0, false);
         let picture = set.draw(&[]);
-        let ends = format!("{}…{}", string(&new[..30]), string(&new[170..]));
+        let ends = format!("{}…{}", string(&new[..24]), string(&new[176..]));
         assert_eq!(picture.tumour, format!("{}{ends}{}", string(&left[60..]), string(&right)));
-        assert_eq!(picture.normal, format!("{}{}{}", string(&left[60..]), "-".repeat(61), string(&right)));
-        assert_eq!(picture.change, (60, 121));
+        assert_eq!(picture.normal, format!("{}{}{}", string(&left[60..]), "-".repeat(49), string(&right)));
+        assert_eq!(picture.change, (60, 109));
         let cells: Vec<(u32, &str)> = picture.rows.iter().map(|r| (r.from, r.cells.as_str())).collect();
-        let crossing = format!("{}{}{}", ".".repeat(40), "-".repeat(61), ".".repeat(30));
+        let crossing = format!("{}{}{}", ".".repeat(40), "-".repeat(49), ".".repeat(30));
         assert_eq!(cells[0], (20, crossing.as_str()));
-        assert_eq!(cells[1], (50, format!("{}…", ".".repeat(40)).as_str()));
-        assert_eq!(cells[2], (90, format!("…{}", ".".repeat(60)).as_str()));
+        assert_eq!(cells[1], (50, format!("{}…", ".".repeat(34)).as_str()));
+        assert_eq!(cells[2], (84, format!("…{}", ".".repeat(54)).as_str()));
     }
 
     #[test]
@@ -492,17 +492,17 @@ mod tests {
         let picture = set.draw(&[]);
         assert_eq!(
             picture.tumour,
-            format!("{}AC{}{}", string(&left[90..]), "-".repeat(61), string(&right[..60]))
+            format!("{}AC{}{}", string(&left[90..]), "-".repeat(49), string(&right[..60]))
         );
-        let apart = format!("{}…{}", string(&beyond[..30]), string(&before[270..]));
+        let apart = format!("{}…{}", string(&beyond[..24]), string(&before[276..]));
         assert_eq!(picture.normal, format!("{}--{apart}{}", string(&left[90..]), string(&right[..60])));
-        assert_eq!(picture.change, (60, 123));
+        assert_eq!(picture.change, (60, 111));
         let cells: Vec<(u32, &str)> = picture.rows.iter().map(|r| (r.from, r.cells.as_str())).collect();
-        assert_eq!(cells[0], (10, format!("{}--{}…", ".".repeat(50), ".".repeat(30)).as_str()));
-        assert_eq!(cells[1], (92, format!("…{}", ".".repeat(80)).as_str()));
+        assert_eq!(cells[0], (10, format!("{}--{}…", ".".repeat(50), ".".repeat(24)).as_str()));
+        assert_eq!(cells[1], (86, format!("…{}", ".".repeat(74)).as_str()));
         assert_eq!(
             cells[2],
-            (20, format!("{}{}{}", ".".repeat(42), "-".repeat(61), ".".repeat(58)).as_str())
+            (20, format!("{}{}{}", ".".repeat(42), "-".repeat(49), ".".repeat(58)).as_str())
         );
     }
 

@@ -1,0 +1,268 @@
+//! The page is well formed, harmless whatever its input, and works in a browser.
+
+use std::path::Path;
+use std::process::Command;
+
+use genuma_somatic::event::Class;
+use genuma_somatic::genotype::Support;
+use genuma_somatic::outcome::{Outcome, Picture, Reported, Row, UnitCost};
+use genuma_somatic::select::Depths;
+
+use super::calls::{MOST_PICTURES, MOST_ROWS};
+use super::render;
+
+fn read(sample: u8, alternative: Option<bool>, from: u32, cells: &str) -> Row {
+    Row { sample, alternative, forward: from % 2 == 0, copy: from == 3, from, cells: cells.into() }
+}
+
+/// One SNV in the middle of `ACGTACGTACG`.
+fn snv() -> Reported {
+    Reported {
+        id: "snv1".into(),
+        chrom: "chr1".into(),
+        pos: 12_345,
+        other: None,
+        alleles: ["C".into(), "T".into()],
+        class: Class::Snv,
+        quality: 61.4,
+        filters: Vec::new(),
+        normal: Support { reference: 30, alternative: 0, forward: 0, copies: 0 },
+        tumour: Support { reference: 15, alternative: 14, forward: 8, copies: 1 },
+        contig: "tumour_7".into(),
+        picture: Picture {
+            normal: "ACGTACGTACG".into(),
+            tumour: "ACGTATGTACG".into(),
+            change: (5, 6),
+            rows: vec![
+                read(0, Some(false), 0, "..........."),
+                read(1, Some(true), 2, "..A......"),
+                read(1, Some(true), 3, "......"),
+                read(1, Some(false), 0, ".........."),
+                read(1, None, 0, ".....T"),
+            ],
+        },
+    }
+}
+
+fn outcome(calls: Vec<Reported>) -> Outcome {
+    let spectrum: Vec<u64> =
+        (0..200u64).map(|m| if m < 4 { 9000 >> m } else { 2000 / (1 + m.abs_diff(30)) }).collect();
+    let unit = |name: &str| UnitCost {
+        name: name.into(),
+        wall_s: 8.5,
+        cpu_s: 16.2,
+        peak_bytes: 334_000_000,
+        resumed: name == "count",
+    };
+    Outcome {
+        command: "genuma call --tumor t_1.fq --normal n_1.fq".into(),
+        version: "0.1.0".into(),
+        inputs: [vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
+        reference: Some("genome.fa".into()),
+        k: 31,
+        units: vec![unit("count"), unit("assemble")],
+        bases: [3_000_000, 3_100_000],
+        spectra: [spectrum.clone(), spectrum],
+        depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },
+        sequences: vec![("chr1".into(), 100_000)],
+        calls,
+    }
+}
+
+fn calls() -> Vec<Reported> {
+    let mut filtered = Reported { id: "snv2".into(), pos: 23_456, quality: 3.0, ..snv() };
+    filtered.filters = vec!["low_quality".into(), "germline".into()];
+    let deletion = Reported {
+        id: "del1".into(),
+        pos: 34_567,
+        alleles: ["GACT".into(), "G".into()],
+        class: Class::Indel,
+        ..snv()
+    };
+    let junction = Reported {
+        id: "bnd1".into(),
+        pos: 45_678,
+        other: Some(("chr1".into(), 55_678)),
+        alleles: ["N".into(), "N[chr1:55678[".into()],
+        class: Class::Bnd,
+        ..snv()
+    };
+    vec![snv(), filtered, deletion, junction]
+}
+
+/// Checks that elements are closed in the order they were opened.
+fn assert_nested(html: &str) {
+    const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let tag = &rest[..rest.find('>').expect("a tag is left open")];
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap_or_default();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "before {:?}", &rest[..rest.len().min(80)]);
+        } else if !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+            if name == "script" || name == "style" {
+                rest = &rest[rest.find(&format!("</{name}")).expect("it is closed")..];
+            }
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+}
+
+#[test]
+fn the_page_says_what_was_found_and_what_it_cost() {
+    let html = render(&outcome(calls()));
+    assert_nested(&html);
+    for expected in [
+        "3 somatic changes",
+        "genuma 0.1.0",
+        "genuma call --tumor t_1.fq --normal n_1.fq",
+        "chr1:12,345",
+        "<code>C</code> → <code>T</code>",
+        "−3 bp <code>ACT</code>",
+        "to chr1:55,678 (10,000 bp)",
+        "14 <span class=\"of\">/ 29</span>",
+        "title=\"Quality under the threshold\">low_quality",
+        "334 MB",
+        "taken from an earlier run",
+        "normal 30×",
+    ] {
+        assert!(html.contains(expected), "{expected} is missing");
+    }
+    assert_eq!(html.matches("<tr class=\"call\"").count(), 3);
+    assert_eq!(html.matches("<tr class=\"call filtered\"").count(), 1);
+    assert_eq!(html.matches("<figure>").count(), 6);
+    assert!(
+        !html.contains("{{") && !html.contains("NaN") && !html.contains("inf"),
+        "a value is not filled in"
+    );
+}
+
+#[test]
+fn an_empty_outcome_is_a_page_too() {
+    let mut empty = outcome(Vec::new());
+    empty.spectra = [Vec::new(), Vec::new()];
+    empty.depths.kmer = [0.0, 0.0];
+    empty.sequences.clear();
+    empty.reference = None;
+    empty.units.clear();
+    let html = render(&empty);
+    assert_nested(&html);
+    assert!(html.contains("0 somatic changes"));
+    assert!(!html.contains("NaN"));
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{rows}}";
+    let mut call = snv();
+    for text in
+        [&mut call.id, &mut call.chrom, &mut call.contig, &mut call.alleles[1], &mut call.picture.normal]
+    {
+        *text = EVIL.into();
+    }
+    call.filters = vec![EVIL.into()];
+    call.other = Some((EVIL.into(), 1));
+    let mut outcome = outcome(vec![call]);
+    for text in [&mut outcome.command, &mut outcome.version, &mut outcome.units[0].name] {
+        *text = EVIL.into();
+    }
+    outcome.reference = Some(EVIL.into());
+    outcome.inputs = [vec![EVIL.into()], vec![EVIL.into()]];
+    let html = render(&outcome);
+    assert_nested(&html);
+    assert_eq!(html.matches("<script").count(), 2, "the page's own");
+    assert_eq!(html.matches("<img").count(), 0);
+    assert_eq!(html.matches("<tbody>").count(), 2, "{{{{rows}}}} in a name is not filled in");
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let html = render(&outcome(calls()));
+    for reference in ["http://", "https://", "src=", "@import", "url(//", "<iframe", "<object"] {
+        assert!(!html.contains(reference), "{reference} in the page");
+    }
+    assert!(html.contains("default-src 'none'"));
+    let links = html.match_indices("href=\"").map(|(at, _)| &html[at + 6..at + 12]);
+    assert!(links.into_iter().all(|l| l == "data:,"));
+}
+
+#[test]
+fn large_call_sets_keep_the_best() {
+    let call = |n: usize| Reported {
+        id: format!("c{n}"),
+        pos: n as u64,
+        quality: n as f64,
+        filters: if n % 2 == 0 { vec!["germline".into()] } else { Vec::new() },
+        ..snv()
+    };
+    let html = render(&outcome((0..MOST_ROWS + 500).map(call).collect()));
+    assert_eq!(html.matches("<tr class=\"call").count(), MOST_ROWS);
+    assert_eq!(html.matches("<tr class=\"call\"").count(), MOST_ROWS / 2 + 250, "every PASS call");
+    assert_eq!(html.matches("[\"ACGTACGTACG\"").count(), MOST_PICTURES);
+    assert!(html.contains("500 more are in the VCF"));
+    assert!(html.contains("8,000 in this table have none"));
+    assert!(html.len() < 10_000_000, "{} bytes", html.len());
+}
+
+/// Headless Chromium with a fresh profile. `None` where it is not installed.
+fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
+    let profile = folder.join("profile");
+    let run = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(arguments)
+        .arg(page)
+        .output();
+    match run {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Err(error) => {
+            eprintln!("skipped: chromium cannot be run here ({error}); install it to see the page rendered");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_browser_draws_the_reads_of_the_call_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.html");
+    std::fs::write(&path, render(&outcome(calls()))).unwrap();
+    let page = format!("file://{}#call-snv1", path.display());
+    let Some(dom) = chromium(folder.path(), &["--dump-dom"], &page) else { return };
+    assert!(dom.contains("<html lang=\"en\" class=\"scripted\">"), "the script ran");
+    assert!(dom.contains("3 of 4 calls shown"));
+    assert_eq!(dom.matches("<tr class=\"call").count(), 4);
+    assert_eq!(dom.matches("<tr class=\"detail\">").count(), 1, "one call is open");
+    assert!(dom.contains("<tr class=\"call opened\" id=\"call-snv1\""));
+    assert_eq!(dom.matches("class=\"line allele\"").count(), 4, "two alleles in two samples");
+    assert_eq!(dom.matches("<div class=\"line read").count(), 5);
+    assert_eq!(dom.matches("<div class=\"line read copy\">").count(), 1);
+    assert_eq!(
+        dom.matches("<i class=\"is-t\">T</i>").count(),
+        4,
+        "two reads and the tumour's line on each side"
+    );
+    assert!(dom.contains("<i class=\"A\">A</i>"), "a base that differs");
+    assert!(dom.contains("14 of 29 read pairs have the change; 1 PCR copy left out"));
+
+    let page = format!("file://{}#call-snv2", path.display());
+    let dom = chromium(folder.path(), &["--dump-dom"], &page).unwrap();
+    assert!(
+        dom.contains("<tr class=\"call filtered opened\" id=\"call-snv2\""),
+        "a filtered call can be asked for"
+    );
+    assert!(dom.contains("4 of 4 calls shown"));
+
+    let picture = folder.path().join("report.png");
+    let shot = format!("--screenshot={}", picture.display());
+    chromium(folder.path(), &[&shot, "--window-size=1400,2200"], &page).unwrap();
+    let bytes = std::fs::read(&picture).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
+}
