@@ -72,6 +72,7 @@ impl Reference {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
+        // The file names itself in its errors.
         let failed = |source| Error::Write { path: path.to_path_buf(), source };
         let mut file = AtomicFile::create(path)?;
         for contig in &self.contigs {

@@ -42,8 +42,10 @@ pub struct Limits {
     pub fewest_pairs: usize,
 }
 
-/// Groups of pairs (indices into `labelled`), each in the order of `labelled`, groups by their first k-mer.
-pub fn group(labelled: &[Labelled], kmers: usize, limits: Limits) -> Vec<Vec<u32>> {
+/// Groups of pairs (indices into `labelled`), each in the order of `labelled`, groups by their first k-mer. A group
+/// without a k-mer at which the samples part (`parting`, by rank) is a recurrent error inside a repeat: it is left out.
+pub fn group(labelled: &[Labelled], parting: &[bool], limits: Limits) -> Vec<Vec<u32>> {
+    let kmers = parting.len();
     let mut carriers = vec![0u32; kmers];
     for pair in labelled {
         for hit in pair.hits.iter().flatten() {
@@ -70,6 +72,10 @@ pub fn group(labelled: &[Labelled], kmers: usize, limits: Limits) -> Vec<Vec<u32
     members
         .chunk_by(|a, b| a.0 == b.0)
         .filter(|g| g.len() >= limits.fewest_pairs)
+        .filter(|g| {
+            let ranks = |i: u32| labelled[i as usize].hits.iter().flatten().map(|h| h.rank);
+            g.iter().flat_map(|m| ranks(m.1)).any(|r| parting[r as usize])
+        })
         .map(|g| g.iter().map(|m| m.1).collect())
         .collect()
 }
@@ -93,6 +99,8 @@ mod tests {
     fn shared_kmers_group_and_crowded_ones_do_not() {
         let pairs = [&[0, 1][..], &[4], &[1, 2], &[4, 5], &[3], &[9, 0], &[9, 5], &[9, 3]].map(pair);
         let limits = Limits { most_carriers: 2, fewest_pairs: 2 };
-        assert_eq!(group(&pairs, 10, limits), [vec![0, 2, 5], vec![1, 3, 6], vec![4, 7]]);
+        let mut parting = [false; 10];
+        (parting[1], parting[4]) = (true, true);
+        assert_eq!(group(&pairs, &parting, limits), [vec![0, 2, 5], vec![1, 3, 6], vec![4, 7]]);
     }
 }

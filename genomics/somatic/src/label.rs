@@ -21,8 +21,10 @@ pub struct KmerHit {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Read {
     /// Upper-case bases.
+    #[serde(with = "serde_bytes")]
     pub seq: Vec<u8>,
     /// Phred qualities (no offset).
+    #[serde(with = "serde_bytes")]
     pub qual: Vec<u8>,
 }
 
@@ -48,6 +50,7 @@ impl Read {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labelled {
     /// Template name.
+    #[serde(with = "serde_bytes")]
     pub name: Vec<u8>,
     /// Which sample it is from.
     pub sample: u8,

@@ -183,10 +183,15 @@ impl Job {
             None => None,
         };
         let contigs = match &placed {
-            Some((genome, placer)) => self.compare(&assembled, genome, placer)?,
+            // What differs in nothing from the reference needs no reads.
+            Some((genome, placer)) => {
+                let mut contigs = self.compare(&assembled, genome, placer)?;
+                contigs.retain(|c| !c.findings.is_empty());
+                contigs
+            }
             None => assembled.iter().map(Compared::unplaced).collect(),
         };
-        let most = (6.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
+        let most = (4.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
         let index = recruit::Index::new(&contigs, self.params.k, most);
         let (pairs, seen) = self.store.unit("recruit", &mut costs, || self.recruit(&index, watch))?;
         let mut laid = index.lay(&pairs, &seen, contigs.len());
@@ -286,7 +291,8 @@ impl Job {
             most_carriers: (depths.kmer[TUMOUR as usize] * 20.0) as u32,
             fewest_pairs: genotype::FEWEST_PAIRS,
         };
-        let groups = group::group(&labelled, picks.len(), limits);
+        let parting: Vec<bool> = picks.iter().map(|p| p.parting).collect();
+        let groups = group::group(&labelled, &parting, limits);
         let params = assemble::Params { k, fewest_pairs: genotype::FEWEST_PAIRS, most_contigs: 20 };
         let contigs = in_order(groups.len(), self.means.threads, || (), |(), g| {
             assemble::assemble(&groups[g], &labelled, params)

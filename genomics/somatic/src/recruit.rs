@@ -16,6 +16,9 @@ use crate::label::{self, KmerHit, Labelled};
 /// Shared k-mers are taken from this many bases beyond the novel stretch.
 const REACH: usize = 40;
 
+/// Of the k-mers there, every so manieth recruits: a read that covers the change has several all the same.
+const STRIDE: usize = 4;
+
 /// Where a recruiting k-mer stands on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
@@ -76,7 +79,7 @@ impl Index {
         let mut entries: Vec<(u64, Site)> = Vec::new();
         for (c, contig) in contigs.iter().enumerate() {
             let reach = near_novel(&contig.novel, REACH);
-            for (at, kmer) in kmers(&contig.seq, k) {
+            for (at, kmer) in kmers(&contig.seq, k).filter(|(at, _)| at % STRIDE == 0) {
                 let canonical = kmer.canonical();
                 if reach[at..at + k as usize].iter().all(|&n| n) && kmer.forward != kmer.reverse {
                     let forward = canonical == kmer.forward;

@@ -18,6 +18,9 @@ pub struct Pick {
     pub tumour: u32,
     /// Times seen in the normal.
     pub normal: u32,
+    /// Whether the samples part here: the normal has the root, with another extension, and the tumour has this one
+    /// more often than sequencing errors would make it. Without it the k-mer lies inside novel sequence.
+    pub parting: bool,
 }
 
 /// The most normal occurrences that contamination by the tumour may explain, given the tumour's count.
@@ -25,19 +28,35 @@ pub fn normal_allowance(tumour: u32) -> u32 {
     tumour / 6
 }
 
+/// Chance that a read shows one particular wrong base: an upper bound, since it only has to tell repeats apart.
+const ERROR: f64 = 0.0015;
+
+/// Fewest occurrences of an extension that errors do not explain, when the root stands `depth` times in the tumour:
+/// mean and four standard deviations of the errors. In a repeat of many copies errors recur, and the bar rises.
+fn beyond_errors(depth: u32) -> f64 {
+    let errors = f64::from(depth) * ERROR;
+    1.0 + errors + 4.0 * errors.sqrt()
+}
+
 /// Pushes the k-mers of a root that are seen `least` times or more in the tumour and are absent from the normal,
 /// up to [`normal_allowance`]. Palindromic k-mers have no direction and cannot anchor a read: they are left out.
 pub fn select(k: u32, least: u32, root: &RootCounters, picks: &mut Vec<Pick>) {
+    let total = |sample: u8| root.counts.iter().map(|c| c[sample as usize]).sum::<u32>();
+    let (in_normal, bar) = (total(NORMAL), beyond_errors(total(TUMOUR)));
     for (slot, counts) in root.counts.iter().enumerate() {
         let (tumour, normal) = (counts[TUMOUR as usize], counts[NORMAL as usize]);
         if tumour < least || normal > normal_allowance(tumour) {
+            continue;
+        }
+        let parting = in_normal > normal;
+        if parting && f64::from(tumour) < bar {
             continue;
         }
         let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
         let word = (first << (2 * (k - 1)) | root.stem << 2 | last) & mask(k);
         let reverse = revcomp(word, k);
         if word != reverse {
-            picks.push(Pick { kmer: word.min(reverse), tumour, normal });
+            picks.push(Pick { kmer: word.min(reverse), tumour, normal, parting });
         }
     }
 }

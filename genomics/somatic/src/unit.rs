@@ -111,16 +111,19 @@ impl Store {
     }
 
     fn save<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
-        let payload = postcard::to_allocvec(value).map_err(|e| Error::Write(std::io::Error::other(e)))?;
         let mut file = AtomicFile::create(path)?;
         let fingerprint = self.fingerprint.as_bytes();
         let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(Error::Write);
         write(MAGIC)?;
         write(&(fingerprint.len() as u64).to_le_bytes())?;
         write(fingerprint)?;
-        write(&(payload.len() as u64).to_le_bytes())?;
-        write(&crc32fast::hash(&payload).to_le_bytes())?;
-        write(&payload)?;
+        // The payload goes straight to the file: it can be as large as everything else in memory together.
+        let mut payload = Summed { file, sum: crc32fast::Hasher::new(), failed: None };
+        if let Err(error) = postcard::to_io(value, &mut payload) {
+            return Err(Error::Write(payload.failed.unwrap_or_else(|| std::io::Error::other(error))));
+        }
+        let Summed { mut file, sum, .. } = payload;
+        file.write_all(&sum.finalize().to_le_bytes()).map_err(Error::Write)?;
         Ok(file.finish()?)
     }
 
@@ -153,13 +156,41 @@ impl Store {
                 .map_or("more inputs then".to_owned(), |(now, then)| format!("now {now}, then {then}"));
             return Err(Error::Foreign { path: path.to_path_buf(), difference });
         }
-        let len = number(take(8, "too short")?) as usize;
-        let sum = number(take(4, "too short")?) as u32;
-        let payload = take(len, "cut short")?;
+        let body = rest.len().checked_sub(4).ok_or(damaged("too short"))?;
+        let (payload, sum) = rest.split_at(body);
+        let sum = number(sum) as u32;
         if crc32fast::hash(payload) != sum {
             return Err(damaged("checksum"));
         }
         postcard::from_bytes(payload).map(Some).map_err(|_| damaged("contents"))
+    }
+}
+
+/// Passes bytes on to a file and sums them up.
+struct Summed {
+    file: AtomicFile,
+    sum: crc32fast::Hasher,
+    /// The file's own words when it refused: postcard does not hand them on.
+    failed: Option<std::io::Error>,
+}
+
+impl std::io::Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.file.write(bytes) {
+            Ok(n) => {
+                self.sum.update(&bytes[..n]);
+                Ok(n)
+            }
+            Err(error) => {
+                let kind = error.kind();
+                self.failed = Some(error);
+                Err(kind.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
     }
 }
 
