@@ -3,6 +3,7 @@
 mod budget;
 mod fingerprint;
 mod lengths;
+mod outcome;
 mod outputs;
 mod room;
 mod work;
@@ -13,9 +14,11 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::value_parser;
+use genuma_align::Placer;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
-use genuma_somatic::pipeline::{Finished, Job, Means, Params};
+use genuma_somatic::outcome::Outcome;
+use genuma_somatic::pipeline::{Job, Means, Params, Watch};
 use genuma_somatic::unit::{Store, process_cost};
 use tracing::{debug, info, warn};
 
@@ -29,19 +32,19 @@ const LEAST_TUMOUR: u32 = 3;
 
 /// Call somatic variants from tumour and normal reads.
 ///
-/// Finds SNVs, indels and structural variants that the tumour has and the normal lacks, by comparing the k-mers of both
-/// samples; reads are not aligned. Reads are paired FASTQ, plain or gzip'd, of any length from k up; the two samples may
-/// differ in depth and in read length.
+/// Finds SNVs, indels and structural variants that the tumour has and the normal lacks, by
+/// comparing the k-mers of both samples; reads are not aligned. Reads are paired FASTQ, plain or
+/// gzip'd, of any length from k up; the samples may differ in depth and in read length.
 ///
 /// Writes into the output folder, when all is done:
-///   somatic.vcf.gz   all calls with index; FILTER is PASS or says why not; samples NORMAL and TUMOR
+///   somatic.vcf.gz   all calls, with index; FILTER is PASS or says why not
 ///   contigs.fa       the assembled alleles
-///   supporting.bam   the reads behind the calls, with index (with --reference)
+///   supporting.bam   the reads behind the calls, with index (only with --reference)
 ///   summary.json     what was run, depths, counts, time and memory
 ///   report.html      the calls with their reads side by side: open it in a browser
 ///
-/// The same reads and parameters give the same calls, byte for byte, whatever the threads, the memory, and the lanes
-/// the files are split into.
+/// The same reads and parameters give the same calls, byte for byte, whatever the threads, the
+/// memory, and the lanes that the reads are split into.
 #[derive(Debug, clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -109,36 +112,32 @@ fn quality(text: &str) -> Result<f64, String> {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let job = args.job()?;
-    let reference_bases = inspect(&job)?;
+    let reference = inspect(&job)?;
+    budget::check(&job.means, reference)?;
     let folder = OutFolder::open(&args.out)?;
     let work = WorkFolder::open(&job.store.work, args.resume)?;
     heed_interruption(&job.store.work, &folder);
 
-    let needed = room::needed(&job.lanes, job.means.memory, reference_bases);
-    let called = room::check(&job.store.work, needed).and_then(|()| call(&job, &args.out));
+    let needed = room::needed(&job.lanes, job.means.memory, reference);
+    let done = room::check(&job.store.work, needed).and_then(|()| call(&job, &args.out));
     signals::on_interruption(None);
-    match called {
-        Ok(finished) => {
+    match &done {
+        Ok(outcome) => {
             work.remove();
-            farewell(&finished, &args.out, start);
-            Ok(())
+            farewell(outcome, &args.out, start);
         }
-        Err(error) => {
-            if work.leave() {
-                warn!("{}", kept(&job.store.work));
-            }
-            folder.remove_if_new_and_empty();
-            Err(error)
-        }
+        Err(_) if work.leave() => warn!("{}", kept(&job.store.work)),
+        Err(_) => {}
     }
+    done.map(drop)
 }
 
 /// Runs the units and writes the results.
-fn call(job: &Job, out: &Path) -> anyhow::Result<Finished> {
+fn call(job: &Job, out: &Path) -> anyhow::Result<Outcome> {
     let progress = Progress::start();
     let finished = job.run(&progress)?;
-    outputs::write(job, &finished, out)?;
-    Ok(finished)
+    progress.begins("write", None);
+    outputs::write(job, &finished, out)
 }
 
 impl Args {
@@ -173,51 +172,55 @@ impl Args {
             Some(memory) => memory,
             None => budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2),
         };
-        // The counter gets half at least.
-        let least = 2 * genuma_kmers::least_memory(threads);
-        if memory < least {
-            return Err(Usage(format!(
-                "{} of memory are too little: {threads} threads need {} or more; raise --memory or lower --threads",
-                sizes::show(memory),
-                sizes::show(least)
-            )));
-        }
+        let means = Means { threads, memory };
+        budget::check(&means, None)?;
         debug!("{threads} threads, {} of memory", sizes::show(memory));
-        Ok(Means { threads, memory })
+        Ok(means)
     }
 }
 
-/// Looks at the inputs for what would otherwise fail late. Bases of the reference; 0 without one.
-fn inspect(job: &Job) -> anyhow::Result<u64> {
+/// Looks at the inputs for what would otherwise fail late.
+fn inspect(job: &Job) -> anyhow::Result<Option<Genome>> {
     let [normal, tumour] = lengths::of_samples(&job.lanes)?;
     if normal != tumour {
         warn!("reads of the tumour have {tumour} bases, those of the normal {normal}: called all the same");
     }
-    let genome = job.reference.as_deref().map(Reference::read).transpose()?;
-    Ok(genome.map_or(0, |genome| genome.contigs.iter().map(|c| c.seq.len() as u64).sum()))
+    let Some(path) = &job.reference else { return Ok(None) };
+    let bases = Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum();
+    Ok(Some(Genome { bases, indexed: Placer::index_exists(path) }))
 }
 
-/// The output folder, and whether this run made it.
-#[derive(Clone)]
-struct OutFolder {
-    path: PathBuf,
+/// What a reference will take.
+#[derive(Debug, Clone, Copy)]
+struct Genome {
+    bases: u64,
+    /// Whether an index lies beside it.
+    indexed: bool,
+}
+
+/// The output folder. One that this run made goes again when nothing was written into it.
+struct OutFolder<'a> {
+    path: &'a Path,
     new: bool,
 }
 
-impl OutFolder {
+impl<'a> OutFolder<'a> {
     /// Makes the folder when it is missing, and sees that it can be written to.
-    fn open(path: &Path) -> anyhow::Result<Self> {
+    fn open(path: &'a Path) -> anyhow::Result<Self> {
         let new = !path.exists();
         fs::create_dir_all(path)
             .with_context(|| format!("{}: cannot make the output folder", path.display()))?;
+        let folder = OutFolder { path, new };
         outputs::probe(path)?;
-        Ok(OutFolder { path: path.to_path_buf(), new })
+        Ok(folder)
     }
+}
 
-    fn remove_if_new_and_empty(&self) {
+impl Drop for OutFolder<'_> {
+    fn drop(&mut self) {
         if self.new {
             // Not empty: then it stays, as it should.
-            let _ = fs::remove_dir(&self.path);
+            let _ = fs::remove_dir(self.path);
         }
     }
 }
@@ -229,22 +232,26 @@ fn kept(work: &Path) -> String {
     )
 }
 
-fn heed_interruption(work: &Path, folder: &OutFolder) {
-    let (work, folder) = (work.to_path_buf(), folder.clone());
+fn heed_interruption(work: &Path, folder: &OutFolder<'_>) {
+    let (work, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.new);
     signals::on_interruption(Some(Box::new(move || {
         let stays = work::leave(&work);
-        folder.remove_if_new_and_empty();
+        outputs::discard(&out);
+        drop(OutFolder { path: &out, new });
         stays.then(|| kept(&work))
     })));
 }
 
 /// The last line: what was found, what it took, where it is.
-fn farewell(finished: &Finished, out: &Path, start: Instant) {
-    let counts = outputs::Counts::of(finished);
+fn farewell(outcome: &Outcome, out: &Path, start: Instant) {
+    let passed = outputs::passed(outcome);
+    let classes: Vec<String> = passed.iter().map(|(class, n)| format!("{n} {class}")).collect();
     info!(
-        "{counts} in {:.1} s with {} of memory at most; see {}",
+        "{} calls pass{}; {:.1} s, {} of memory at most; see {}",
+        passed.values().sum::<u64>(),
+        if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
         start.elapsed().as_secs_f64(),
         sizes::show(process_cost().1),
-        out.join(outputs::BEST).display()
+        out.join(outputs::REPORT).display()
     );
 }

@@ -6,6 +6,7 @@ mod evaluate;
 mod failure;
 mod man;
 mod progress;
+mod report;
 mod signals;
 mod simulate;
 mod sizes;

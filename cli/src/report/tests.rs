@@ -12,7 +12,7 @@ use super::calls::{MOST_PICTURES, MOST_ROWS};
 use super::render;
 
 fn read(sample: u8, alternative: Option<bool>, from: u32, cells: &str) -> Row {
-    Row { sample, alternative, forward: from % 2 == 0, copy: from == 3, from, cells: cells.into() }
+    Row { sample, alternative, forward: from.is_multiple_of(2), copy: from == 3, from, cells: cells.into() }
 }
 
 /// One SNV in the middle of `ACGTACGTACG`.
@@ -195,7 +195,7 @@ fn large_call_sets_keep_the_best() {
         id: format!("c{n}"),
         pos: n as u64,
         quality: n as f64,
-        filters: if n % 2 == 0 { vec!["germline".into()] } else { Vec::new() },
+        filters: if n.is_multiple_of(2) { vec!["germline".into()] } else { Vec::new() },
         ..snv()
     };
     let html = render(&outcome((0..MOST_ROWS + 500).map(call).collect()));

@@ -1,0 +1,146 @@
+//! A finished call → what the summary and the report show of it.
+
+use std::collections::HashMap;
+
+use genuma_reads::{Lane, NORMAL, TUMOUR};
+use genuma_somatic::duplicates;
+use genuma_somatic::event::Event;
+use genuma_somatic::evidence::{self, Qualities};
+use genuma_somatic::label::Labelled;
+use genuma_somatic::outcome::{Outcome, Picture, Reported};
+use genuma_somatic::picture::{Scene, picture};
+use genuma_somatic::pipeline::{Call, Finished, Job};
+use genuma_somatic::recruit::Recruit;
+use genuma_somatic::vcf::Line;
+
+/// Gathers all that is shown; `lines` are those of the VCF.
+pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
+    let records = first_records(lines);
+    let reported = |(i, event): (usize, &Event)| {
+        let id = format!("g{}", i + 1);
+        records.get(id.as_str()).map(|record| report(id.clone(), record, event, finished))
+    };
+    Outcome {
+        command: typed(std::env::args()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        inputs: [NORMAL, TUMOUR].map(|sample| inputs(&job.lanes, sample)),
+        reference: job.reference.as_ref().map(|path| path.display().to_string()),
+        k: job.params.k,
+        units: finished.costs.clone(),
+        bases: finished.bases,
+        spectra: finished.spectra.clone(),
+        depths: finished.depths,
+        sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
+        calls: finished.events.iter().enumerate().filter_map(reported).collect(),
+    }
+}
+
+/// A command line that a shell would read back.
+fn typed(args: impl Iterator<Item = String>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
+    let quoted = |arg: String| match !arg.is_empty() && arg.chars().all(plain) {
+        true => arg,
+        false => format!("'{}'", arg.replace('\'', r"'\''")),
+    };
+    args.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn inputs(lanes: &[Lane], sample: u8) -> Vec<String> {
+    let own = lanes.iter().filter(|lane| lane.sample == sample);
+    own.flat_map(Lane::paths).map(|path| path.display().to_string()).collect()
+}
+
+/// The columns of a VCF record, from CHROM on.
+type Record<'a> = Vec<&'a str>;
+
+/// The first record of each event by the event's ID: `g7` itself, or `g7_1a` where an event has several records.
+fn first_records(lines: &[Line]) -> HashMap<&str, Record<'_>> {
+    let mut records = HashMap::new();
+    for line in lines {
+        let record: Record<'_> = line.text.split('\t').collect();
+        let event = record[2].split('_').next().unwrap_or_default();
+        records.entry(event).or_insert(record);
+    }
+    records
+}
+
+fn report(id: String, record: &Record<'_>, event: &Event, finished: &Finished) -> Reported {
+    let call = &event.calls[0];
+    Reported {
+        id,
+        chrom: record[0].to_owned(),
+        pos: record[1].parse().unwrap_or_default(),
+        other: other_end(record),
+        alleles: [record[3].to_owned(), record[4].to_owned()],
+        class: event.class,
+        quality: call.genotype.quality,
+        filters: call.genotype.filters.iter().map(|f| f.name().to_owned()).collect(),
+        normal: call.genotype.normal,
+        tumour: call.genotype.tumour,
+        contig: format!("t{}", call.contig + 1),
+        picture: draw(call, finished),
+    }
+}
+
+/// Where a structural event ends: the place in a breakend's brackets, or END.
+fn other_end(record: &Record<'_>) -> Option<(String, u64)> {
+    if let Some(place) = record[4].split(['[', ']']).nth(1) {
+        let (chrom, pos) = place.rsplit_once(':')?;
+        return Some((chrom.to_owned(), pos.parse().ok()?));
+    }
+    let end: u64 = record[7].split(';').find_map(|field| field.strip_prefix("END="))?.parse().ok()?;
+    (record[1] != end.to_string()).then(|| (record[0].to_owned(), end))
+}
+
+fn draw(call: &Call, finished: &Finished) -> Picture {
+    let (contig, recruits) = (&finished.contigs[call.contig], &finished.laid[call.contig]);
+    let Some(finding) = contig.findings.get(call.finding) else { return Picture::default() };
+    let pairs: &[Labelled] = &finished.pairs;
+    let read = |recruit: &Recruit| {
+        let read = &pairs[recruit.pair as usize].mates[recruit.mate as usize];
+        if recruit.forward { read.clone() } else { read.reversed() }
+    };
+    let votes = evidence::votes(finding, &contig.seq, recruits, read, &Qualities::reported());
+    let copies = Copies::of(recruits, pairs);
+    picture(&Scene { contig, finding, recruits, pairs, votes: &votes }, |pair| copies.contains(pair))
+}
+
+/// The pairs of a contig that are PCR copies.
+struct Copies(Vec<u32>);
+
+impl Copies {
+    fn of(recruits: &[Recruit], pairs: &[Labelled]) -> Self {
+        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
+        members.dedup();
+        let kept: Vec<&Labelled> = members.iter().map(|&p| &pairs[p as usize]).collect();
+        let marks = duplicates::mark(&kept);
+        Copies(members.into_iter().zip(marks).filter(|(_, copy)| *copy).map(|(pair, _)| pair).collect())
+    }
+
+    fn contains(&self, pair: u32) -> bool {
+        self.0.binary_search(&pair).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_quoted_where_a_shell_needs_it() {
+        let args = ["genuma", "call", "-o", "my calls", "", "it's"].map(str::to_owned);
+        assert_eq!(typed(args.into_iter()), r"genuma call -o 'my calls' '' 'it'\''s'");
+    }
+
+    #[test]
+    fn the_other_end_is_in_the_record() {
+        let end = |alt: &str, info: &str| {
+            let record = vec!["chr1", "100", "g1", "A", alt, "50", "PASS", info];
+            other_end(&record)
+        };
+        assert_eq!(end("<DEL>", "SOMATIC;SVLEN=-50;END=150"), Some(("chr1".into(), 150)));
+        assert_eq!(end("<INS>", "SOMATIC;END=100"), None);
+        assert_eq!(end("G", "SOMATIC"), None);
+        assert_eq!(end("A]HLA:2:77]", "SOMATIC"), Some(("HLA:2".into(), 77)));
+    }
+}

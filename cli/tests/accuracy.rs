@@ -1,0 +1,96 @@
+//! The whole way: simulated reads in, calls out, scored against the truth.
+
+mod common;
+
+use std::fs;
+
+use common::{Data, called, data, filters, run, scratch};
+use serde_json::Value;
+
+/// Recall and precision of a class over all parts of the genome.
+fn scores(report: &Value, class: &str) -> [f64; 2] {
+    ["recall", "precision"].map(|score| report["classes"][class]["all"][score].as_f64().expect("a score"))
+}
+
+#[test]
+fn most_variants_are_found_and_few_others() {
+    let (data, json) = (data(), scratch("evaluated").join("scores.json"));
+    let file = |name: &str| data.folder.join(name).to_str().expect("UTF-8").to_owned();
+    let calls = called().join("somatic.vcf.gz");
+    let tables = run([
+        "evaluate",
+        &file("truth.vcf"),
+        calls.to_str().expect("UTF-8"),
+        "--reference",
+        &file("genome.fa"),
+        "--json",
+        json.to_str().expect("UTF-8"),
+    ])
+    .well()
+    .stdout;
+    let report: Value = serde_json::from_slice(&fs::read(json).expect("scores")).expect("JSON");
+    for (class, least) in [("SNV", 0.95), ("INDEL", 0.8), ("SV", 0.75)] {
+        let [recall, precision] = scores(&report, class);
+        assert!(recall >= least && precision >= 0.9, "{class}: {recall} {precision}\n{tables}");
+    }
+}
+
+#[test]
+fn other_reads_of_the_same_cells_are_no_tumour() {
+    let none = ["--snvs", "0", "--indels", "0", "--svs", "0"];
+    let same =
+        Data::simulate("same", &[["--genome-length", "200000", "--seed", "4"].as_slice(), &none].concat());
+    let out = scratch("same-calls");
+    let ended = run(same.call(&out)).well();
+    assert!(ended.stderr.contains("0 calls pass"), "{}", ended.stderr);
+    assert!(filters(&out).iter().all(|f| f != "PASS"));
+}
+
+#[test]
+fn without_a_reference_calls_lie_on_the_contigs_of_the_normal() {
+    let out = scratch("alone");
+    run(Data { reference: None, ..data().clone() }.call(&out)).well();
+    let passed = filters(&out).iter().filter(|f| *f == "PASS").count();
+    assert!(passed >= 30, "{passed} calls pass");
+    assert_eq!(
+        common::names(&out),
+        ["contigs.fa", "report.html", "somatic.vcf.gz", "somatic.vcf.gz.tbi", "summary.json"]
+    );
+    let contigs = fs::read_to_string(out.join("contigs.fa")).expect("contigs");
+    let vcf = String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    for line in vcf.lines().filter(|l| !l.starts_with('#')) {
+        let chrom = line.split('\t').next().expect("CHROM");
+        assert!(
+            contigs.lines().any(|l| l.strip_prefix('>').is_some_and(|l| l.split(' ').next() == Some(chrom)))
+        );
+    }
+}
+
+#[test]
+fn results_have_their_names() {
+    let mut expected = common::RESULTS;
+    expected.sort();
+    assert_eq!(common::names(called()), expected);
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let few = ["--snvs", "2", "--indels", "0", "--svs", "0", "--genome-length", "50000"];
+    let tiny = Data::simulate("quiet", &few);
+    let ended = run(tiny.call_with(&scratch("quiet-calls"), &["--quiet"])).well();
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn the_last_line_and_the_summary_agree() {
+    let summary: Value =
+        serde_json::from_slice(&fs::read(called().join("summary.json")).expect("a summary")).expect("JSON");
+    let passed = filters(called()).iter().filter(|f| *f == "PASS").count() as u64;
+    let counts = summary["passed"].as_object().expect("counts by class");
+    let events: u64 = counts.values().map(|n| n.as_u64().expect("a count")).sum();
+    // A breakend event has several records.
+    assert!(events > 0 && events <= passed, "{events} events, {passed} records");
+    assert_eq!(summary["k"], 31);
+    assert!(summary["calls"][0].get("picture").is_none());
+    assert!(summary["units"].as_array().is_some_and(|u| u.len() >= 3));
+}
