@@ -129,11 +129,13 @@ fn change(call: &Reported) -> String {
         format!(r#"<span title="{} &gt; {}">{text}</span>"#, escape(reference), escape(alternative))
     };
     if let Some((chrom, pos)) = &call.other {
-        let there = format!("{}:{}", escape(chrom), grouped(*pos));
-        return if *chrom == call.chrom {
-            format!("to {there} ({} bp)", grouped(pos.abs_diff(call.pos)))
-        } else {
-            format!("to {there}")
+        let there = format!("to {}:{}", escape(chrom), grouped(*pos));
+        let bases = grouped(pos.abs_diff(call.pos));
+        return match call.class {
+            _ if *chrom != call.chrom => there,
+            Class::Del => format!("−{bases} bp, {there}"),
+            Class::Dup => format!("+{bases} bp, {there}"),
+            _ => format!("{there} ({bases} bp)"),
         };
     }
     if !base(reference) || !base(alternative) {

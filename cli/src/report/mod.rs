@@ -92,7 +92,7 @@ fn numbers(outcome: &Outcome) -> String {
             Some(_) if genome > 0 => tile(
                 name,
                 format!("{:.0}×", outcome.bases[sample] as f64 / genome as f64),
-                format!("<span>{read}; {:.0}× in k-mers</span>", kmer[sample]),
+                format!("<span>{read}; {:.0}× in k\u{2011}mers</span>", kmer[sample]),
             ),
             _ => tile(name, format!("{:.0}×", kmer[sample]), format!("<span>in k-mers; {read}</span>")),
         }
