@@ -22,6 +22,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// Writing failed; the message names the file.
+    #[error(transparent)]
+    Named(io::Error),
     /// A file as a whole is not usable.
     #[error("{}: {fault}", path.display())]
     File {

@@ -72,13 +72,11 @@ impl Reference {
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        // The file names itself in its errors.
-        let failed = |source| Error::Write { path: path.to_path_buf(), source };
         let mut file = AtomicFile::create(path)?;
         for contig in &self.contigs {
-            writeln!(file, ">{}", contig.name).map_err(failed)?;
+            writeln!(file, ">{}", contig.name).map_err(Error::Named)?;
             for line in contig.seq.chunks(80) {
-                file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(failed)?;
+                file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(Error::Named)?;
             }
         }
         file.finish()

@@ -185,15 +185,20 @@ impl Writer<'_> {
                 let bracket = if there.side == Side::Right { '[' } else { ']' };
                 let place =
                     format!("{bracket}{}:{}{bracket}", self.genome.contigs[there.chrom].name, there.pos + 1);
-                // The inserted bases are kept as read from the first end outwards.
-                let outwards = if i == 0 { inserted.clone() } else { revcomp(inserted) };
+                // Inserted bases stand in INFO: with them in ALT (section 5.4.1) `bcftools norm` stops.
                 let alternative = match here.side {
-                    Side::Left => format!("{base}{}{place}", text(&outwards)),
-                    Side::Right => format!("{place}{}{base}", text(&revcomp(&outwards))),
+                    Side::Left => format!("{base}{place}"),
+                    Side::Right => format!("{place}{base}"),
                 };
                 let mut info = format!(";SVTYPE=BND;MATEID={};EVENT={}", name(1 - i), self.id(""));
                 if *homology > 0 {
                     let _ = write!(info, ";HOMLEN={homology}");
+                }
+                if !inserted.is_empty() {
+                    // Kept as read from the first end outwards; written as this end's strand reads, towards the mate.
+                    let outwards = if i == 0 { inserted.clone() } else { revcomp(inserted) };
+                    let here_strand = if here.side == Side::Left { outwards } else { revcomp(&outwards) };
+                    let _ = write!(info, ";SVINSSEQ={}", text(&here_strand));
                 }
                 let columns = Columns {
                     id: name(i),
