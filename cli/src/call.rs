@@ -47,6 +47,7 @@ const LEAST_TUMOUR: u32 = 3;
 /// memory, and the lanes that the reads are split into.
 #[derive(Debug, clap::Args)]
 #[command(
+    about = "Call somatic variants from tumour and normal reads",
     verbatim_doc_comment,
     after_help = "Examples:\n  \
     One lane a sample, calls placed on a reference:\n    \
@@ -120,6 +121,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
     let needed = room::needed(&job.lanes, job.means.memory, reference);
     let done = room::check(&job.store.work, needed).and_then(|()| call(&job, &args.out));
+    // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
+    let undivided = signals::undivided();
     signals::on_interruption(None);
     match &done {
         Ok(outcome) => {
@@ -129,6 +132,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Err(_) if work.leave() => warn!("{}", kept(&job.store.work)),
         Err(_) => {}
     }
+    drop(undivided);
     done.map(drop)
 }
 

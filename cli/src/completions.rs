@@ -1,5 +1,8 @@
 //! `genuma completions`: what a shell needs to complete genuma's options.
 
+use std::io::Write;
+
+use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
@@ -16,6 +19,7 @@ pub struct Args {
 
 /// Writes the script to stdout.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    clap_complete::generate(args.shell, &mut crate::Cli::command(), "genuma", &mut std::io::stdout());
-    Ok(())
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::Cli::command(), "genuma", &mut script);
+    std::io::stdout().write_all(&script).context("standard output")
 }

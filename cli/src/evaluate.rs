@@ -15,6 +15,10 @@ use genuma_simulate::evaluate::{Filters, Inputs, evaluate, render};
 /// an adjacency lie within 50 bp; an insertion when its position and its length (within 20%) do. Calls that did not
 /// pass their filters are ignored, but named where they would have been right.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
+    genuma evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
+      --germline pair/germline.vcf --json scores.json")]
 pub struct Args {
     /// The truth: VCF as written by `genuma simulate`
     truth: PathBuf,

@@ -22,7 +22,8 @@ use clap::{Parser, Subcommand};
 #[command(
     after_help = "Start with `genuma call --help`. To try genuma without data of your own, simulate a pair:\n\n  \
     genuma simulate -o pair\n  \
-    genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz --reference pair/genome.fa -o calls\n  \
+    genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz \\\n    \
+      --reference pair/genome.fa -o calls\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 interrupted."
 )]
@@ -52,6 +53,8 @@ fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     });
+    // A signal that is being heeded ends the program itself.
+    let _undivided = signals::undivided();
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),

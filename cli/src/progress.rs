@@ -106,14 +106,10 @@ impl Unit {
     }
 
     fn end(&self) {
-        let seconds = self.began.elapsed().as_secs_f64();
-        match &self.bar {
-            Some(bar) => {
-                self.show();
-                bar.abandon();
-            }
-            None => info!("{} took {seconds:.1} s", self.name),
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
+        info!("{} took {:.1} s", self.name, self.began.elapsed().as_secs_f64());
     }
 }
 

@@ -14,6 +14,13 @@ use genuma_simulate::{
 /// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder. The same options and seed give
 /// the same bytes, whatever the number of threads.
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    A genome of 1 Mbp, both samples at 30x, nothing but tumour cells in the tumour:\n    \
+    genuma simulate -o pair\n  \
+    Half of the cells normal, two subclones, 15% PCR duplicates, from a genome of your own:\n    \
+    genuma simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
+    No somatic variants at all, to count false calls:\n    \
+    genuma simulate --snvs 0 --indels 0 --svs 0 -o same")]
 pub struct Args {
     /// Folder to write into
     #[arg(short, long, value_name = "DIR")]

@@ -52,6 +52,7 @@ fn a_run_killed_in_any_unit_is_resumed_to_the_same_bytes() {
         ("index", &["assemble.unit", "count.unit"]),
         ("recruit", &["assemble.unit", "count.unit"]),
         ("judge", &["assemble.unit", "count.unit", "recruit.unit"]),
+        ("write", &["assemble.unit", "count.unit", "recruit.unit"]),
     ] {
         let out = scratch(&format!("killed-{unit}"));
         let (code, _) = begin(&out, unit, &[]).end(Signal::KILL);

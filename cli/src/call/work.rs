@@ -36,6 +36,15 @@ impl WorkFolder {
                 path.display()
             ),
         }
+        let units = names(path).with_context(refused)?.iter().any(|name| is_unit(name));
+        if resume && !units {
+            tracing::info!("{}: nothing to resume, so this run starts from the beginning", path.display());
+        } else if !resume && units {
+            tracing::warn!(
+                "{}: what an interrupted run finished is dropped; --resume would use it",
+                path.display()
+            );
+        }
         if !resume {
             clear(path, |_| false).with_context(refused)?;
         }
@@ -56,15 +65,19 @@ impl WorkFolder {
 /// Leaves a folder after a run that did not finish: finished units stay so that `--resume` can take them up, all else
 /// goes. Whether anything stays.
 pub fn leave(path: &Path) -> bool {
-    let finished = |name: &str| name.ends_with(".unit") && !name.starts_with('.');
-    let any = names(path).is_ok_and(|names| names.iter().any(|n| finished(n)));
+    let any = names(path).is_ok_and(|names| names.iter().any(|n| is_unit(n)));
     if any {
         // What cannot be removed does no harm: the next run writes over it.
-        let _ = clear(path, |name| finished(name) || matches!(name, "reference.l2b" | "reference.mbw"));
+        let _ = clear(path, |name| is_unit(name) || matches!(name, "reference.l2b" | "reference.mbw"));
     } else {
         remove(path);
     }
     any
+}
+
+/// Whether a file is the result of a finished unit.
+fn is_unit(name: &str) -> bool {
+    name.ends_with(".unit") && !name.starts_with('.')
 }
 
 fn remove(path: &Path) {
