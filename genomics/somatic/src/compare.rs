@@ -163,6 +163,21 @@ fn best_pieces(seq: &[u8], hits: &[Hit], genome: &Reference) -> Vec<Piece> {
     way
 }
 
+/// How far two sequences agree side by side, by the best score of matches less four a mismatch.
+fn on_diagonal<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<Item = &'a u8>) -> usize {
+    let (mut score, mut best, mut len) = (0i32, 0i32, 0usize);
+    for (i, (q, t)) in query.zip(target).enumerate() {
+        score += if q == t { 1 } else { -4 };
+        if score > best {
+            (best, len) = (score, i + 1);
+        }
+        if score < best - 20 {
+            break;
+        }
+    }
+    len
+}
+
 /// A contig turned so that its first piece runs with the genome.
 struct Oriented<'a> {
     genome: &'a Reference,
@@ -439,6 +454,24 @@ impl Oriented<'_> {
         }
     }
 
+    /// Bases at the end of a piece that lie on one diagonal.
+    fn gapless_tail(&self, piece: &Piece) -> usize {
+        let genome = self.bases_of(piece);
+        on_diagonal(self.seq[piece.query.0..piece.query.1].iter().rev(), genome.iter().rev())
+    }
+
+    /// Bases at the start of a piece that lie on one diagonal.
+    fn gapless_head(&self, piece: &Piece) -> usize {
+        let genome = self.bases_of(piece);
+        on_diagonal(self.seq[piece.query.0..piece.query.1].iter(), genome.iter())
+    }
+
+    /// The genome's bases of a piece, along the contig.
+    fn bases_of(&self, piece: &Piece) -> Vec<u8> {
+        let bases = &self.chrom(piece)[piece.target.0..piece.target.1];
+        if piece.forward { bases.to_vec() } else { revcomp(bases) }
+    }
+
     /// The breakend where piece `a` is left at contig position `q` (first base not of the piece).
     fn leave(&self, a: &Piece, q: usize) -> Option<Breakend> {
         let ahead = q as i64 - a.query.1 as i64;
@@ -463,8 +496,9 @@ impl Oriented<'_> {
     /// The junction between two pieces: the split of the contig that both explain best.
     fn junction(&self, a: &Piece, b: &Piece) -> Option<Finding> {
         const REACH: usize = 60;
-        let lo = a.query.1.min(b.query.0).saturating_sub(REACH).max(a.query.0);
-        let hi = (a.query.1.max(b.query.0) + REACH).min(b.query.1);
+        // Only as far as the pieces run gapless up to the junction: beyond a gap their diagonals are others.
+        let lo = a.query.1.min(b.query.0).saturating_sub(REACH).max(a.query.1 - self.gapless_tail(a));
+        let hi = (a.query.1.max(b.query.0) + REACH).min(b.query.0 + self.gapless_head(b));
         if lo >= hi {
             return None;
         }
