@@ -1,0 +1,221 @@
+//! Reads with tumour-only k-mers → groups → contigs that are the tumour's haplotype.
+mod common;
+
+use common::{Interesting, Rng, Sequencer, canonical, find, novel, replaced};
+use genuma_reads::TUMOUR;
+use genuma_reads::dna::revcomp;
+use genuma_somatic::assemble::{Contig, Params, assemble};
+use genuma_somatic::group::{Limits, group};
+use genuma_somatic::label::Labelled;
+
+const PARAMS: Params = Params { k: common::K, fewest_pairs: 3, most_contigs: 20 };
+const LIMITS: Limits = Limits { most_carriers: 600, fewest_pairs: 3 };
+
+/// Tumour and normal haplotypes, and the depth of each of the tumour's.
+struct Tissue<'a> {
+    tumour: &'a [&'a [u8]],
+    normal: &'a [&'a [u8]],
+    depth: usize,
+    error: f64,
+    seed: u64,
+}
+
+impl Tissue<'_> {
+    fn labelled(&self) -> (Vec<Labelled>, Interesting) {
+        let mut sequencer =
+            Sequencer { rng: Rng(self.seed), sample: TUMOUR, depth: self.depth, error: self.error };
+        let pairs = self.tumour.iter().chain(self.normal).flat_map(|h| sequencer.pairs(h)).collect();
+        let interesting = Interesting::new(self.tumour, self.normal);
+        (interesting.label(pairs), interesting)
+    }
+
+    fn contigs(&self) -> Vec<Vec<Contig>> {
+        let (labelled, interesting) = self.labelled();
+        let groups = group(&labelled, &interesting.parting, LIMITS);
+        groups.iter().map(|g| checked(assemble(g, &labelled, PARAMS), &labelled, self)).collect()
+    }
+}
+
+/// Every contig is a stretch of a tumour haplotype, novel exactly where the normal has no such k-mer, and its reads
+/// lie on it where they say.
+fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<Contig> {
+    let known = canonical(tissue.normal);
+    for contig in &contigs {
+        assert!(place(contig, tissue.tumour).is_some(), "{}", String::from_utf8_lossy(&contig.seq));
+        assert_eq!(contig.novel, novel(&contig.seq, &known));
+        for placed in &contig.reads {
+            let read = &labelled[placed.pair as usize].mates[placed.mate as usize];
+            let read = if placed.forward { read.clone() } else { read.reversed() };
+            let (mut inside, mut differing) = (0, 0);
+            for (i, base) in read.seq.iter().enumerate() {
+                let at = usize::try_from(placed.at + i as i32).ok();
+                if let Some(other) = at.and_then(|at| contig.seq.get(at)) {
+                    inside += 1;
+                    differing += usize::from(other != base);
+                }
+            }
+            assert!(inside >= common::K as usize);
+            assert!(differing <= if tissue.error > 0.0 { inside / 10 } else { 0 }, "{differing} of {inside}");
+        }
+    }
+    contigs
+}
+
+/// The haplotype a contig is part of, and its range there.
+fn place(contig: &Contig, haplotypes: &[&[u8]]) -> Option<(usize, std::ops::Range<usize>)> {
+    haplotypes.iter().enumerate().find_map(|(h, haplotype)| {
+        let at = find(haplotype, &contig.seq).or_else(|| find(haplotype, &revcomp(&contig.seq)))?;
+        Some((h, at..at + contig.seq.len()))
+    })
+}
+
+/// One change at the middle of `normal`: one group, one contig, with 60 bases on both sides of the change.
+fn one_contig(normal: &[u8], tumour: &[u8], changed: std::ops::Range<usize>) {
+    for (error, seed) in [(0.0, 1), (0.0, 2), (0.004, 3), (0.004, 4)] {
+        let tissue = Tissue { tumour: &[tumour], normal: &[normal], depth: 20, error, seed };
+        let groups = tissue.contigs();
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].len(), 1);
+        let (_, range) = place(&groups[0][0], &[tumour]).unwrap();
+        assert!(
+            range.start + 60 <= changed.start && range.end >= changed.end + 60,
+            "{range:?} round {changed:?}"
+        );
+    }
+}
+
+#[test]
+fn substitutions_deletions_and_insertions() {
+    let mut rng = Rng(11);
+    let normal = rng.sequence(2000);
+    let base = rng.another(normal[1000]);
+    one_contig(&normal, &replaced(&normal, 1000, 1, &[base]), 1000..1001);
+    for size in [1, 20] {
+        one_contig(&normal, &replaced(&normal, 1000, size, b""), 1000..1000);
+        let added = rng.sequence(size);
+        one_contig(&normal, &replaced(&normal, 1000, 0, &added), 1000..1000 + size);
+    }
+}
+
+#[test]
+fn an_insertion_inside_a_homopolymer() {
+    let mut normal = Rng(12).sequence(2000);
+    normal[1000..1015].fill(b'A');
+    (normal[999], normal[1015]) = (b'C', b'G');
+    one_contig(&normal, &replaced(&normal, 1000, 0, b"A"), 1000..1016);
+    one_contig(&normal, &replaced(&normal, 1000, 1, b""), 1000..1014);
+}
+
+#[test]
+fn a_short_tandem_repeat_longer_than_k_stays_in_one_piece() {
+    let mut normal = Rng(13).sequence(2000);
+    for (i, base) in normal[1000..1060].iter_mut().enumerate() {
+        *base = b"CA"[i % 2];
+    }
+    (normal[999], normal[1060]) = (b'G', b'T');
+    // An interrupted repeat: the flanks of the change are one sequence again and again.
+    let tumour = replaced(&normal, 1030, 1, b"T");
+    one_contig(&normal, &tumour, 1030..1031);
+}
+
+#[test]
+fn a_long_novel_insertion() {
+    let mut rng = Rng(14);
+    let normal = rng.sequence(2000);
+    let added = rng.sequence(300);
+    one_contig(&normal, &replaced(&normal, 1000, 0, &added), 1000..1300);
+}
+
+#[test]
+fn a_junction_of_two_places() {
+    let mut rng = Rng(15);
+    let (one, two) = (rng.sequence(2000), rng.sequence(2000));
+    let tumour = [&one[..1000], &revcomp(&two[..900])[..]].concat();
+    for (error, seed) in [(0.0, 5), (0.004, 6)] {
+        let tissue = Tissue { tumour: &[&tumour], normal: &[&one, &two], depth: 20, error, seed };
+        let groups = tissue.contigs();
+        assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [1]);
+        let (_, range) = place(&groups[0][0], &[&tumour]).unwrap();
+        assert!(range.start <= 940 && range.end >= 1060, "{range:?}");
+    }
+}
+
+#[test]
+fn near_changes_of_one_haplotype_share_a_contig() {
+    let mut rng = Rng(16);
+    let normal = rng.sequence(2000);
+    let (one, two) = (rng.another(normal[1000]), rng.another(normal[1020]));
+    let tumour = replaced(&replaced(&normal, 1000, 1, &[one]), 1020, 1, &[two]);
+    one_contig(&normal, &tumour, 1000..1021);
+}
+
+#[test]
+fn near_changes_of_two_haplotypes_have_a_contig_each() {
+    let mut rng = Rng(17);
+    let normal = rng.sequence(2000);
+    let one = replaced(&normal, 1000, 1, &[rng.another(normal[1000])]);
+    let two = replaced(&normal, 1020, 1, &[rng.another(normal[1020])]);
+    let tissue = Tissue { tumour: &[&one, &two], normal: &[&normal], depth: 20, error: 0.0, seed: 7 };
+    let haplotypes = |contigs: &[Contig]| {
+        let mut which: Vec<usize> = contigs.iter().map(|c| place(c, tissue.tumour).unwrap().0).collect();
+        which.sort_unstable();
+        which
+    };
+    assert_eq!(haplotypes(&tissue.contigs().concat()), [0, 1]);
+    // Even when something had welded their groups together.
+    let (labelled, _) = tissue.labelled();
+    let all: Vec<u32> = (0..labelled.len() as u32).collect();
+    assert_eq!(haplotypes(&checked(assemble(&all, &labelled, PARAMS), &labelled, &tissue)), [0, 1]);
+}
+
+#[test]
+fn bad_bases_at_the_change_give_nothing() {
+    let mut rng = Rng(18);
+    let normal = rng.sequence(2000);
+    let tumour = replaced(&normal, 1000, 1, &[rng.another(normal[1000])]);
+    let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 20, error: 0.0, seed: 8 };
+    let (mut labelled, interesting) = tissue.labelled();
+    let spoil = |labelled: &mut [Labelled]| {
+        for pair in labelled {
+            for read in &mut pair.mates {
+                let runs = [find(&tumour, &read.seq), find(&tumour, &revcomp(&read.seq))];
+                let at = match runs {
+                    [Some(from), _] => 1000usize.checked_sub(from),
+                    [_, Some(from)] => (from + read.seq.len()).checked_sub(1001),
+                    _ => None,
+                };
+                if let Some(quality) = at.and_then(|at| read.qual.get_mut(at)) {
+                    *quality = 5;
+                }
+            }
+        }
+    };
+    let groups = group(&labelled, &interesting.parting, LIMITS);
+    assert_eq!(groups.len(), 1);
+    assert_eq!(assemble(&groups[0], &labelled, PARAMS).len(), 1);
+    spoil(&mut labelled);
+    // The one base that all interesting k-mers share is a bad one in every read.
+    assert_eq!(assemble(&groups[0], &labelled, PARAMS), []);
+}
+
+#[test]
+fn too_few_pairs_give_nothing_and_the_order_of_pairs_nothing_else() {
+    let mut rng = Rng(19);
+    let normal = rng.sequence(2000);
+    let tumour = replaced(&normal, 1000, 1, &[rng.another(normal[1000])]);
+    let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 20, error: 0.004, seed: 9 };
+    let (labelled, interesting) = tissue.labelled();
+    let groups = group(&labelled, &interesting.parting, LIMITS);
+    assert_eq!(assemble(&groups[0][..2], &labelled, PARAMS), []);
+    let expected = assemble(&groups[0], &labelled, PARAMS);
+    let place_of = |c: &Contig| place(c, tissue.tumour).unwrap();
+    for seed in 0..5 {
+        let mut shuffled = groups[0].clone();
+        Rng(seed).shuffle(&mut shuffled);
+        let contigs = assemble(&shuffled, &labelled, PARAMS);
+        assert_eq!(
+            contigs.iter().map(place_of).collect::<Vec<_>>(),
+            expected.iter().map(place_of).collect::<Vec<_>>()
+        );
+    }
+}
