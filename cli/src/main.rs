@@ -16,6 +16,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Gives memory back to the system soon after it is freed. The C library's allocator kept 1.5 GB of finished bins
+/// resident beside what the next units needed, which `--memory` has to pay for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Somatic mutations from tumour and normal reads, without aligning the reads.
 #[derive(Debug, Parser)]
 #[command(name = "genuma", version, propagate_version = true, arg_required_else_help = true)]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use genuma_reads::fasta::Reference;
 use minibwa::{Aligner, Hit, Index, Meth, Opts, ThreadBuf};
 
 /// Memory that building an index takes, bytes a base (measured on 100 Mbp: 11.1).
@@ -18,6 +19,14 @@ pub enum Error {
         path: PathBuf,
         /// minibwa's own words.
         source: minibwa::Error,
+    },
+    /// The index was made from another reference.
+    #[error("{path}: an index of another reference ({difference}); make it again with `minibwa index`, or remove it")]
+    Foreign {
+        /// The index prefix.
+        path: PathBuf,
+        /// First sequence in which they differ.
+        difference: String,
     },
     /// A sequence could not be mapped.
     #[error("mapping {name}: {source}")]
@@ -72,10 +81,21 @@ impl Placer {
         Ok(())
     }
 
-    /// Loads the index at `prefix`.
-    pub fn load(prefix: &Path) -> Result<Placer, Error> {
+    /// Loads the index at `prefix`, which must be of `genome`: same names and lengths in the same order.
+    pub fn load(prefix: &Path, genome: &Reference) -> Result<Placer, Error> {
         let index = Index::load(prefix, false)
             .map_err(|source| Error::Index { path: prefix.to_path_buf(), source })?;
+        let foreign = |difference| Error::Foreign { path: prefix.to_path_buf(), difference };
+        if index.n_contigs() != genome.contigs.len() {
+            let (n, m) = (index.n_contigs(), genome.contigs.len());
+            return Err(foreign(format!("it has {n} sequences, the reference {m}")));
+        }
+        for ((name, len), contig) in index.contigs().zip(&genome.contigs) {
+            if name != contig.name || len != contig.seq.len() as i64 {
+                let (here, bases) = (&contig.name, contig.seq.len());
+                return Err(foreign(format!("{name} of {len} bp stands where the reference has {here} of {bases} bp")));
+            }
+        }
         Ok(Placer { index, opts: Opts::new().set_out_n(50) })
     }
 

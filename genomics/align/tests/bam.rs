@@ -102,7 +102,7 @@ impl Made {
         genome.write(&fasta).unwrap();
         let prefix = folder.path().join("genome");
         Placer::build(&fasta, &prefix, 1).unwrap();
-        let placer = Placer::load(&prefix).unwrap();
+        let placer = Placer::load(&prefix, &genome).unwrap();
         let pairs = pairs(&genome, n, &mut random);
         Made { folder, genome, placer, pairs }
     }

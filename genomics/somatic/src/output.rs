@@ -459,7 +459,7 @@ mod tests {
         let (fasta, prefix) = (folder.join("genome.fa"), folder.join("genome"));
         genome().write(&fasta).unwrap();
         Placer::build(&fasta, &prefix, 1).unwrap();
-        Placer::load(&prefix).unwrap()
+        Placer::load(&prefix, &genome()).unwrap()
     }
 
     #[test]

@@ -178,6 +178,7 @@ impl Job {
         let depths = Depths::of(&counts.spectra);
         let assembled =
             self.store.unit("assemble", &mut costs, || self.assemble(&counts.picks, depths, watch))?;
+        let clock = unit::Clock::start();
         let placed = match &self.reference {
             Some(path) => Some(self.placer(path, watch)?),
             None => None,
@@ -191,11 +192,13 @@ impl Job {
             }
             None => assembled.iter().map(Compared::unplaced).collect(),
         };
+        costs.push(clock.cost("index"));
         let most = (4.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
         let index = recruit::Index::new(&contigs, self.params.k, most);
         let (pairs, seen) = self.store.unit("recruit", &mut costs, || self.recruit(&index, watch))?;
         let mut laid = index.lay(&pairs, &seen, contigs.len());
         watch.begins("judge", None);
+        let clock = unit::Clock::start();
         let (genome, placer, contigs) = match placed {
             Some((genome, placer)) => (genome, Some(placer), contigs),
             None => {
@@ -218,6 +221,7 @@ impl Job {
             self.judge(c, &contigs[c], &laid[c], &pairs, &qualities)
         });
         let events = event::events(calls.into_iter().flatten().collect());
+        costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,
             contigs,
@@ -305,7 +309,8 @@ impl Job {
         watch.begins("index", None);
         let genome = Reference::read(path)?;
         if Placer::index_exists(path) {
-            return Ok((genome, Placer::load(path)?));
+            let placer = Placer::load(path, &genome)?;
+            return Ok((genome, placer));
         }
         let prefix = self.store.work.join("reference");
         if !(self.store.resume && Placer::index_exists(&prefix)) {
@@ -325,7 +330,8 @@ impl Job {
             // The index holds the sequence; the copy was only its input.
             let _ = std::fs::remove_file(&fasta);
         }
-        Ok((genome, Placer::load(&prefix)?))
+        let placer = Placer::load(&prefix, &genome)?;
+        Ok((genome, placer))
     }
 
     /// Each contig against the genome.

@@ -77,6 +77,27 @@ pub fn process_cost() -> (f64, u64) {
     ((ticks(11) + ticks(12)) / 100.0, peak * 1024)
 }
 
+/// Takes the cost of what happens after it was started.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    wall: Instant,
+    cpu_s: f64,
+}
+
+impl Clock {
+    /// Starts now.
+    pub fn start() -> Clock {
+        Clock { wall: Instant::now(), cpu_s: process_cost().0 }
+    }
+
+    /// What it has cost since, under a name.
+    pub fn cost(self, name: &str) -> UnitCost {
+        let (cpu, peak_bytes) = process_cost();
+        let wall_s = self.wall.elapsed().as_secs_f64();
+        UnitCost { name: name.to_owned(), wall_s, cpu_s: cpu - self.cpu_s, peak_bytes, resumed: false }
+    }
+}
+
 impl Store {
     /// Runs a unit, or takes its result from the work folder when an equal run has finished it.
     pub fn unit<T, E>(
@@ -90,7 +111,7 @@ impl Store {
         E: From<Error>,
     {
         let path = self.work.join(format!("{name}.unit"));
-        let (clock, before) = (Instant::now(), process_cost().0);
+        let clock = Clock::start();
         let (result, resumed) = match self.resume.then(|| self.load(&path)).transpose()?.flatten() {
             Some(result) => (result, true),
             None => {
@@ -99,14 +120,7 @@ impl Store {
                 (result, false)
             }
         };
-        let (cpu, peak_bytes) = process_cost();
-        costs.push(UnitCost {
-            name: name.to_owned(),
-            wall_s: clock.elapsed().as_secs_f64(),
-            cpu_s: cpu - before,
-            peak_bytes,
-            resumed,
-        });
+        costs.push(UnitCost { resumed, ..clock.cost(name) });
         Ok(result)
     }
 
