@@ -1,0 +1,174 @@
+//! Judged changes → events: copies merged, two-sided events paired, whatever the order of calls.
+mod common;
+
+use common::Rng;
+use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::event::{Class, events};
+use genuma_somatic::genotype::{Filter, Genotype};
+use genuma_somatic::pipeline::Call;
+
+const L: Side = Side::Left;
+const R: Side = Side::Right;
+
+fn call(change: Change, contig: usize, quality: f64) -> Call {
+    let genotype = Genotype { quality, ..Genotype::default() };
+    Call { change, genotype, contig, finding: 0, supporting: Vec::new() }
+}
+
+fn end((chrom, pos, side): (usize, usize, Side)) -> Breakend {
+    Breakend { chrom, pos, side }
+}
+
+fn junction(a: (usize, usize, Side), b: (usize, usize, Side)) -> Change {
+    let mut ends = [end(a), end(b)];
+    ends.sort();
+    Change::Junction { ends, inserted: Vec::new(), homology: 0 }
+}
+
+fn novel(at: (usize, usize, Side)) -> Change {
+    Change::Novel { end: end(at), sequence: b"ACGTTGCA".to_vec() }
+}
+
+fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
+    Change::Allele { chrom: 0, pos, reference: reference.to_vec(), alternative: alternative.to_vec() }
+}
+
+/// Class and changes of each event; asserts that any order of the changes gives the same.
+fn of(changes: &[Change]) -> Vec<(Class, Vec<Change>)> {
+    let run = |calls: Vec<Call>| -> Vec<(Class, Vec<Change>)> {
+        let found = events(calls);
+        found.into_iter().map(|e| (e.class, e.calls.into_iter().map(|c| c.change).collect())).collect()
+    };
+    let calls: Vec<Call> = changes.iter().enumerate().map(|(i, c)| call(c.clone(), i, 50.0)).collect();
+    let expected = run(calls.clone());
+    for seed in 0..20 {
+        let mut shuffled = calls.clone();
+        Rng(seed).shuffle(&mut shuffled);
+        assert_eq!(run(shuffled), expected, "order {seed}");
+    }
+    expected
+}
+
+fn classes(changes: &[Change]) -> Vec<(Class, usize)> {
+    of(changes).into_iter().map(|(class, calls)| (class, calls.len())).collect()
+}
+
+#[test]
+fn lone_changes_are_classed_by_size_and_sides() {
+    let class = |change: Change| classes(&[change])[0];
+    assert_eq!(class(allele(5, b"A", b"C")), (Class::Snv, 1));
+    assert_eq!(class(allele(5, b"AC", b"GT")), (Class::Indel, 1));
+    assert_eq!(class(allele(5, &[b'A'; 50], b"A")), (Class::Indel, 1));
+    assert_eq!(class(allele(5, &[b'A'; 51], b"A")), (Class::Del, 1));
+    assert_eq!(class(allele(5, b"A", &[b'A'; 50])), (Class::Indel, 1));
+    assert_eq!(class(allele(5, b"A", &[b'A'; 51])), (Class::Ins, 1));
+    assert_eq!(class(junction((0, 100, L), (0, 5000, R))), (Class::Del, 1));
+    assert_eq!(class(junction((0, 100, R), (0, 5000, L))), (Class::Dup, 1));
+    assert_eq!(class(junction((0, 100, L), (0, 5000, L))), (Class::Bnd, 1));
+    assert_eq!(class(junction((0, 100, R), (0, 5000, R))), (Class::Bnd, 1));
+    assert_eq!(class(junction((0, 100, L), (1, 100, R))), (Class::Bnd, 1));
+    assert_eq!(class(novel((0, 100, L))), (Class::Ins, 1));
+}
+
+#[test]
+fn copies_of_a_call_are_one_and_the_best_stays() {
+    let snv = allele(500, b"A", b"C");
+    let mut poor = call(snv.clone(), 0, 400.0);
+    poor.genotype.filters.insert(Filter::Repeat);
+    let calls = [call(snv.clone(), 1, 30.0), poor, call(snv.clone(), 2, 60.0), call(snv, 3, 45.0)];
+    for seed in 0..10 {
+        let mut shuffled = calls.to_vec();
+        Rng(seed).shuffle(&mut shuffled);
+        let found = events(shuffled);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].calls.len(), found[0].calls[0].contig), (1, 2));
+    }
+    // Another allele at the same place is another event.
+    assert_eq!(classes(&[allele(500, b"A", b"C"), allele(500, b"A", b"G")]).len(), 2);
+}
+
+#[test]
+fn junctions_nearly_the_same_are_one() {
+    let at = |shift: usize| junction((0, 100 + shift, L), (0, 5000 + shift, R));
+    assert_eq!(classes(&[at(0), at(9)]), [(Class::Del, 1)]);
+    assert_eq!(classes(&[at(0), at(40)]).len(), 2);
+    // Near, but other sides: a tandem copy is no deletion.
+    let both = classes(&[at(0), junction((0, 100, R), (0, 5000, L))]);
+    assert_eq!(both.iter().map(|e| e.1).sum::<usize>(), 2);
+    assert_eq!(classes(&[novel((0, 100, L)), novel((0, 104, L))]), [(Class::Ins, 1)]);
+}
+
+#[test]
+fn both_junctions_of_an_inversion_are_one_event() {
+    let inversion = [junction((0, 999, L), (0, 4999, L)), junction((0, 1000, R), (0, 5000, R))];
+    assert_eq!(classes(&inversion), [(Class::Inv, 2)]);
+    // With some bases lost or copied at the ends.
+    assert_eq!(
+        classes(&[junction((0, 990, L), (0, 5020, L)), junction((0, 1010, R), (0, 5003, R))]),
+        [(Class::Inv, 2)]
+    );
+    // One end in common is not enough.
+    let other = [junction((0, 999, L), (0, 4999, L)), junction((0, 1000, R), (0, 9000, R))];
+    assert!(classes(&other).iter().all(|e| e.0 != Class::Inv));
+    let far = [junction((0, 999, L), (0, 4999, L)), junction((0, 1200, R), (0, 5200, R))];
+    assert_eq!(classes(&far), [(Class::Bnd, 1), (Class::Bnd, 1)]);
+}
+
+#[test]
+fn a_dispersed_copy_is_one_event() {
+    // chr1:3000-4000 copied to chr0:1000, either way round, and within one chromosome.
+    let forward = [junction((0, 999, L), (1, 3000, R)), junction((0, 1000, R), (1, 3999, L))];
+    let reverse = [junction((0, 999, L), (1, 3999, L)), junction((0, 1000, R), (1, 3000, R))];
+    let within = [junction((0, 999, L), (0, 30_000, R)), junction((0, 1000, R), (0, 30_999, L))];
+    for copy in [forward, reverse, within] {
+        assert_eq!(classes(&copy), [(Class::Bnd, 2)], "{copy:?}");
+    }
+}
+
+#[test]
+fn a_reciprocal_translocation_is_one_event() {
+    let same_way = [junction((0, 999, L), (1, 5000, R)), junction((0, 1000, R), (1, 4999, L))];
+    let turned = [junction((0, 999, L), (1, 4999, L)), junction((0, 1000, R), (1, 5000, R))];
+    for event in [same_way, turned] {
+        assert_eq!(classes(&event), [(Class::Bnd, 2)], "{event:?}");
+    }
+}
+
+#[test]
+fn the_two_sides_of_a_long_insertion_are_one_event() {
+    assert_eq!(classes(&[novel((0, 999, L)), novel((0, 1000, R))]), [(Class::Ins, 2)]);
+    assert_eq!(classes(&[novel((0, 999, L)), novel((0, 1200, R))]), [(Class::Ins, 1), (Class::Ins, 1)]);
+    assert_eq!(classes(&[novel((0, 999, L)), novel((1, 1000, R))]), [(Class::Ins, 1), (Class::Ins, 1)]);
+}
+
+#[test]
+fn unrelated_junctions_stay_apart() {
+    let apart = [
+        junction((0, 1000, L), (1, 5000, R)),
+        junction((0, 2000, R), (1, 9000, L)),
+        junction((0, 30_000, L), (0, 31_000, R)),
+        junction((0, 40_000, R), (0, 41_000, L)),
+        junction((1, 20_000, L), (1, 21_000, L)),
+    ];
+    assert!(classes(&apart).iter().all(|e| e.1 == 1));
+    assert_eq!(classes(&apart).len(), 5);
+}
+
+#[test]
+fn events_come_by_position_and_nothing_is_lost() {
+    let mut changes = vec![
+        allele(77_000, b"A", b"C"),
+        allele(12, b"A", b"C"),
+        junction((0, 999, L), (0, 4999, L)),
+        junction((0, 1000, R), (0, 5000, R)),
+        junction((0, 60_000, L), (1, 3000, R)),
+        novel((1, 10, L)),
+    ];
+    let found = of(&changes);
+    let place = |change: &Change| genuma_somatic::event::position(change);
+    assert!(found.is_sorted_by_key(|(_, calls)| place(&calls[0])));
+    let mut back: Vec<Change> = found.into_iter().flat_map(|e| e.1).collect();
+    back.sort();
+    changes.sort();
+    assert_eq!(back, changes);
+}

@@ -1,0 +1,291 @@
+//! The VCF's lines, letter by letter, and bcftools' opinion of them.
+mod common;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use common::Rng;
+use genuma_reads::fasta::{Contig, Reference};
+use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::event::{Class, Event};
+use genuma_somatic::genotype::{Filter, Genotype, Support};
+use genuma_somatic::pipeline::Call;
+use genuma_somatic::vcf::{header, lines};
+
+const L: Side = Side::Left;
+const R: Side = Side::Right;
+/// What every line of these tests ends with.
+const SAMPLES: &str = "GT:AD:DP:AF\t0/0:30,0:30:0.000\t0/1:15,5:20:0.250";
+
+fn reference(seqs: &[(&str, &[u8])]) -> Reference {
+    Reference::from_contigs(seqs.iter().map(|(n, s)| Contig { name: (*n).into(), seq: s.to_vec() }).collect())
+}
+
+fn call(change: Change) -> Call {
+    let normal = Support { reference: 30, ..Support::default() };
+    let tumour = Support { reference: 15, alternative: 5, ..Support::default() };
+    let genotype = Genotype { normal, tumour, quality: 87.65, filters: BTreeSet::new() };
+    Call { change, genotype, contig: 6, finding: 0, supporting: Vec::new() }
+}
+
+fn event(class: Class, changes: impl IntoIterator<Item = Change>) -> Event {
+    Event { class, calls: changes.into_iter().map(call).collect() }
+}
+
+fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
+    Change::Allele { chrom: 0, pos, reference: reference.to_vec(), alternative: alternative.to_vec() }
+}
+
+/// A junction of ends given as sequence, 1-based position and side.
+fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8], homology: usize) -> Change {
+    let ends = ends.map(|(chrom, pos, side)| Breakend { chrom, pos: pos - 1, side });
+    Change::Junction { ends, inserted: inserted.to_vec(), homology }
+}
+
+fn texts(events: &[Event], genome: &Reference) -> Vec<String> {
+    lines(events, genome).into_iter().map(|l| l.text).collect()
+}
+
+#[test]
+fn sequence_alleles() {
+    let genome = reference(&[("chr1", b"ACGTACGTAC")]);
+    let one = |class, change| texts(&[event(class, [change])], &genome);
+    assert_eq!(
+        one(Class::Snv, allele(2, b"G", b"T")),
+        [format!("chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7\t{SAMPLES}")]
+    );
+    assert_eq!(
+        one(Class::Indel, allele(2, b"GTA", b"G")),
+        [format!("chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7\t{SAMPLES}")]
+    );
+    assert_eq!(
+        one(Class::Del, allele(2, b"GTACG", b"G")),
+        [format!(
+            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7\t{SAMPLES}"
+        )]
+    );
+    assert_eq!(
+        one(Class::Ins, allele(2, b"G", b"GTTTT")),
+        [format!(
+            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7\t{SAMPLES}"
+        )]
+    );
+}
+
+#[test]
+fn symbolic_alleles_begin_after_their_anchor() {
+    //                                 1234567890123456789012345
+    let genome = reference(&[("chr1", b"ACGTACGTACGGTTAACCGGTTAAC")]);
+    let one = |class, changes: &[Change]| texts(&[event(class, changes.iter().cloned())], &genome);
+    // Bases 6 to 15 lost: 5 is the last one kept, 16 the first one again.
+    assert_eq!(
+        one(Class::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
+        [format!(
+            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7\t{SAMPLES}"
+        )]
+    );
+    // Bases 6 to 15 twice.
+    assert_eq!(
+        one(Class::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
+        [format!(
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;CIPOS=0,2;CONTIG=t7\t{SAMPLES}"
+        )]
+    );
+    // Bases 6 to 15 turned round, by either of its junctions.
+    let inversion = [junction([(0, 5, L), (0, 15, L)], b"", 0), junction([(0, 6, R), (0, 16, R)], b"", 0)];
+    let expected = format!(
+        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7\t{SAMPLES}"
+    );
+    assert_eq!(one(Class::Inv, &inversion), [expected.as_str()]);
+    assert_eq!(one(Class::Inv, &[inversion[1].clone(), inversion[0].clone()]), [expected.as_str()]);
+}
+
+#[test]
+fn a_long_insertion_shows_both_sides_as_the_genome_runs() {
+    let genome = reference(&[("chr1", b"ACGTACGTAC")]);
+    let novel = |pos: usize, side, sequence: &[u8]| Change::Novel {
+        end: Breakend { chrom: 0, pos: pos - 1, side },
+        sequence: sequence.to_vec(),
+    };
+    assert_eq!(
+        texts(&[event(Class::Ins, [novel(5, L, b"GGGT"), novel(6, R, b"CCCT")])], &genome),
+        [format!(
+            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7\t{SAMPLES}"
+        )]
+    );
+}
+
+/// The rearrangement of section 5.4 of the specification: sequences 2, 13 and 17 with known bases at its breakends.
+fn rearranged() -> (Reference, Vec<Event>) {
+    let seq = |len: usize, bases: &[(usize, u8)]| {
+        let mut seq = vec![b'N'; len];
+        bases.iter().for_each(|&(pos, base)| seq[pos - 1] = base);
+        seq
+    };
+    let two = seq(322_000, &[(321_681, b'G'), (321_682, b'T')]);
+    let thirteen = seq(124_000, &[(123_456, b'C'), (123_457, b'A')]);
+    let seventeen = seq(199_000, &[(198_982, b'A'), (198_983, b'C')]);
+    let genome = reference(&[("2", &two), ("13", &thirteen), ("17", &seventeen)]);
+    let bnd = |ends, inserted: &[u8]| event(Class::Bnd, [junction(ends, inserted, 0)]);
+    let events = vec![
+        bnd([(0, 321_681, L), (2, 198_982, L)], b""),
+        bnd([(0, 321_682, R), (1, 123_456, L)], b"AGTT"),
+        bnd([(1, 123_457, R), (2, 198_983, R)], b""),
+    ];
+    (genome, events)
+}
+
+#[test]
+fn breakends_point_as_in_the_specification() {
+    let (genome, events) = rearranged();
+    let line = |place: &str, id: &str, alleles: &str, mate: &str, inserted: &str| {
+        let event = &id[..2];
+        format!(
+            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7\t{SAMPLES}"
+        )
+    };
+    // bnd_W and bnd_V, bnd_U and bnd_X, bnd_Y and bnd_Z of the example. V's ALT there is ]13:123456]AGTNNNNNCAT: the
+    // inserted bases run from its mate to it, as the strand of V reads, and stand in INFO here.
+    let inserted =
+        texts(&events, &genome)[1].split(';').find_map(|i| i.strip_prefix("SVINSSEQ=")).map(str::len);
+    assert_eq!(inserted, Some(4));
+    assert_eq!(
+        texts(&events, &genome),
+        [
+            line("2\t321681", "g1_1a", "G\tG]17:198982]", "g1_1b", ""),
+            line("2\t321682", "g2_1a", "T\t]13:123456]T", "g2_1b", ";SVINSSEQ=AACT"),
+            line("13\t123456", "g2_1b", "C\tC[2:321682[", "g2_1a", ";SVINSSEQ=AACT"),
+            line("13\t123457", "g3_1a", "A\t[17:198983[A", "g3_1b", ""),
+            line("17\t198982", "g1_1b", "A\tA]2:321681]", "g1_1a", ""),
+            line("17\t198983", "g3_1b", "C\t[13:123457[C", "g3_1a", ""),
+        ]
+    );
+}
+
+#[test]
+fn both_junctions_of_an_event_share_its_name() {
+    let genome = reference(&[("a", &[b'A'; 500]), ("b", &[b'C'; 500])]);
+    let changes =
+        [junction([(0, 100, L), (1, 200, R)], b"", 0), junction([(0, 101, R), (1, 300, L)], b"", 0)];
+    let texts = texts(&[event(Class::Bnd, changes)], &genome);
+    assert_eq!(texts.len(), 4);
+    assert!(texts.iter().all(|t| t.contains(";EVENT=g1;")));
+    let ids: BTreeSet<&str> = texts.iter().filter_map(|t| t.split('\t').nth(2)).collect();
+    assert_eq!(ids, BTreeSet::from(["g1_1a", "g1_1b", "g1_2a", "g1_2b"]));
+}
+
+#[test]
+fn reasons_and_germline_genotypes_show() {
+    let genome = reference(&[("chr1", b"ACGTACGTAC")]);
+    let mut germline = event(Class::Snv, [allele(2, b"G", b"T")]);
+    germline.calls[0].genotype.filters = BTreeSet::from([Filter::Germline, Filter::FewReads]);
+    let text = &texts(&[germline], &genome)[0];
+    let columns: Vec<&str> = text.split('\t').collect();
+    assert_eq!(
+        (columns[6], columns[9], columns[10]),
+        ("few_reads;germline", "0/1:30,0:30:0.000", "0/1:15,5:20:0.250")
+    );
+}
+
+#[test]
+fn lines_come_by_place() {
+    let mut rng = Rng(61);
+    let genome = reference(&[("a", &rng.sequence(1000))]);
+    let mut events: Vec<Event> = (0..50)
+        .map(|_| {
+            let at = rng.within(0..1000);
+            let base = genome.contigs[0].seq[at];
+            event(Class::Snv, [allele(at, &[base], &[rng.another(base)])])
+        })
+        .collect();
+    rng.shuffle(&mut events);
+    let sorted = lines(&events, &genome);
+    assert!(sorted.is_sorted_by_key(|l| (l.chrom, l.pos)));
+    assert_eq!(sorted.len(), 50);
+}
+
+#[test]
+fn every_word_used_is_described_in_the_header() {
+    let (genome, _) = rearranged();
+    let header = header(&genome, "genuma call");
+    assert!(header.starts_with("##fileformat=VCFv4.3\n"));
+    assert!(header.contains("##contig=<ID=13,length=124000>\n"));
+    assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
+    for (_, name, _) in Filter::ALL {
+        assert!(header.contains(&format!("##FILTER=<ID={name},")), "{name}");
+    }
+    for text in texts(&every_class(&genome), &genome) {
+        let columns: Vec<&str> = text.split('\t').collect();
+        assert_eq!(columns.len(), 11);
+        for key in columns[7].split(';').filter_map(|i| i.split('=').next()) {
+            assert!(header.contains(&format!("##INFO=<ID={key},")), "{key}");
+        }
+        for key in columns[8].split(':') {
+            assert!(header.contains(&format!("##FORMAT=<ID={key},")), "{key}");
+        }
+        if let Some(symbol) = columns[4].strip_prefix('<').and_then(|a| a.strip_suffix('>')) {
+            assert!(header.contains(&format!("##ALT=<ID={symbol},")), "{symbol}");
+        }
+    }
+}
+
+/// One event of each kind, on the first sequence and between the first two.
+fn every_class(genome: &Reference) -> Vec<Event> {
+    let bases = |from: usize, to: usize| genome.contigs[0].seq[from..to].to_vec();
+    let another = |at: usize| Rng(at as u64).another(genome.contigs[0].seq[at]);
+    let grown = [bases(200, 201), Rng(5).sequence(70)].concat();
+    let end = |pos, side| Breakend { chrom: 0, pos, side };
+    vec![
+        event(Class::Snv, [allele(100, &bases(100, 101), &[another(100)])]),
+        event(Class::Indel, [allele(150, &bases(150, 155), &bases(150, 151))]),
+        event(Class::Ins, [allele(200, &bases(200, 201), &grown)]),
+        event(Class::Del, [allele(300, &bases(300, 381), &bases(300, 301))]),
+        event(Class::Del, [junction([(0, 400, L), (0, 600, R)], b"ACG", 0)]),
+        event(Class::Dup, [junction([(0, 620, R), (0, 690, L)], b"", 1)]),
+        event(
+            Class::Inv,
+            [junction([(0, 700, L), (0, 800, L)], b"", 0), junction([(0, 701, R), (0, 801, R)], b"", 0)],
+        ),
+        event(
+            Class::Ins,
+            [
+                Change::Novel { end: end(850, L), sequence: Rng(6).sequence(80) },
+                Change::Novel { end: end(851, R), sequence: Rng(7).sequence(80) },
+            ],
+        ),
+        event(Class::Bnd, [junction([(0, 900, L), (1, 300, L)], b"ACGT", 0)]),
+    ]
+}
+
+#[test]
+fn bcftools_accepts_every_class() {
+    if Command::new("bcftools").arg("--version").output().is_err() {
+        eprintln!("skipped: bcftools is not installed");
+        return;
+    }
+    let mut rng = Rng(62);
+    let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
+    let events = every_class(&genome);
+    let data = lines(&events, &genome);
+    let folder = tempfile::tempdir().unwrap();
+    let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
+    let body: String = data.iter().map(|l| format!("{}\n", l.text)).collect();
+    std::fs::write(&vcf, header(&genome, "genuma call") + &body).unwrap();
+    genome.write(&fasta).unwrap();
+    let run = |args: &[&str]| {
+        let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{args:?}: {said}");
+        assert!(
+            !said.contains("[W::") && !said.contains("[E::") && !said.contains("Warning"),
+            "{args:?}: {said}"
+        );
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let viewed = run(&["view", "-H"]);
+    assert_eq!(viewed.lines().count(), data.len());
+    assert_eq!(run(&["view", "-H", "-f", "PASS"]).lines().count(), data.len());
+    run(&["stats"]);
+    let normalised = run(&["norm", "--check-ref", "e", "-f", fasta.to_str().unwrap()]);
+    assert_eq!(normalised.lines().filter(|l| !l.starts_with('#')).count(), data.len());
+}
