@@ -28,7 +28,7 @@ use crate::{signals, sizes};
 use work::WorkFolder;
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
-const LEAST_TUMOUR: u32 = 3;
+const LEAST_TUMOUR: u32 = 2;
 
 /// Call somatic variants from tumour and normal reads.
 ///

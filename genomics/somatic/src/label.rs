@@ -70,22 +70,18 @@ pub fn hits(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
     }
 }
 
-/// Keeps the pair if a mate carries an interesting k-mer. `scratch` is overwritten.
-pub fn label(
-    pair: Pair<'_>,
-    sample: u8,
-    k: u32,
-    map: &KmerMap,
-    scratch: &mut [Vec<KmerHit>; 2],
-) -> Option<Labelled> {
-    for (mate, found) in pair.mates.iter().zip(scratch.iter_mut()) {
+/// Finds the k-mers of `map` in both mates; `found` is overwritten. Says whether there is any.
+pub fn search(pair: Pair<'_>, k: u32, map: &KmerMap, found: &mut [Vec<KmerHit>; 2]) -> bool {
+    for (mate, found) in pair.mates.iter().zip(found.iter_mut()) {
         found.clear();
         hits(mate.seq, k, map, found);
     }
-    scratch.iter().any(|h| !h.is_empty()).then(|| Labelled {
-        name: pair.name.to_vec(),
-        sample,
-        mates: pair.mates.map(Read::keep),
-        hits: scratch.clone(),
-    })
+    found.iter().any(|h| !h.is_empty())
+}
+
+impl Labelled {
+    /// Copies a pair out of its batch, with what was found in it.
+    pub fn keep(pair: Pair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> Labelled {
+        Labelled { name: pair.name.to_vec(), sample, mates: pair.mates.map(Read::keep), hits: hits.clone() }
+    }
 }

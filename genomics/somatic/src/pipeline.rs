@@ -289,7 +289,11 @@ impl Job {
         let map = KmerMap::new(picks.iter().map(|p| p.kmer));
         let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
         let labelled = self.keep(&tumour, &meter, |batch, scratch, kept| {
-            kept.extend(batch.iter().filter_map(|pair| label::label(pair, batch.sample, k, &map, scratch)));
+            for pair in batch.iter() {
+                if label::search(pair, k, &map, scratch) {
+                    kept.push(Labelled::keep(pair, batch.sample, scratch));
+                }
+            }
         })?;
         let limits = group::Limits {
             most_carriers: (depths.kmer[TUMOUR as usize] * 20.0) as u32,

@@ -109,13 +109,14 @@ impl Index {
         seen: &Seen,
         scratch: &mut [Vec<KmerHit>; 2],
     ) -> Option<Labelled> {
-        let kept = label::label(pair, sample, self.k, &self.map, scratch)?;
-        let mut useful = false;
-        for hit in kept.hits.iter().flatten() {
-            let before = seen.0[hit.rank as usize].fetch_add(1, Ordering::Relaxed);
-            useful |= before < self.most;
+        if !label::search(pair, self.k, &self.map, scratch) {
+            return None;
         }
-        useful.then_some(kept)
+        let mut useful = false;
+        for hit in scratch.iter().flatten() {
+            useful |= seen.0[hit.rank as usize].fetch_add(1, Ordering::Relaxed) < self.most;
+        }
+        useful.then(|| Labelled::keep(pair, sample, scratch))
     }
 
     /// Lays the recruited pairs on their contigs: for each contig its reads, in the order of `pairs`. k-mers `seen`
