@@ -21,7 +21,9 @@ pub enum Error {
         source: minibwa::Error,
     },
     /// The index was made from another reference.
-    #[error("{path}: an index of another reference ({difference}); make it again with `minibwa index`, or remove it")]
+    #[error(
+        "{path}: an index of another reference ({difference}); make it again with `minibwa index`, or remove it"
+    )]
     Foreign {
         /// The index prefix.
         path: PathBuf,
@@ -93,7 +95,9 @@ impl Placer {
         for ((name, len), contig) in index.contigs().zip(&genome.contigs) {
             if name != contig.name || len != contig.seq.len() as i64 {
                 let (here, bases) = (&contig.name, contig.seq.len());
-                return Err(foreign(format!("{name} of {len} bp stands where the reference has {here} of {bases} bp")));
+                return Err(foreign(format!(
+                    "{name} of {len} bp stands where the reference has {here} of {bases} bp"
+                )));
             }
         }
         Ok(Placer { index, opts: Opts::new().set_out_n(50) })

@@ -23,6 +23,17 @@ pub struct Alignment {
     pub score: i32,
 }
 
+impl Alignment {
+    /// Target bases used.
+    pub fn target_len(&self) -> usize {
+        let used = |s: &Step| match *s {
+            Step::Match(n) | Step::Delete(n) => n as usize,
+            Step::Insert(_) => 0,
+        };
+        self.steps.iter().map(used).sum()
+    }
+}
+
 const MATCH: i32 = 10;
 const MISMATCH: i32 = -40;
 /// Opening and extending costs of short and of long gaps: they cross at 20 bases.

@@ -202,13 +202,7 @@ fn well_read(stack: &[(Placed, Read)], columns: &Columns, starts: &[i32], k: i32
 }
 
 /// Whether the consensus window is the k-mer of that rank, read off one of its carriers.
-fn carried(
-    rank: u32,
-    window: &[u8],
-    members: &[Member],
-    open: &BTreeMap<u32, Vec<u32>>,
-    k: i32,
-) -> bool {
+fn carried(rank: u32, window: &[u8], members: &[Member], open: &BTreeMap<u32, Vec<u32>>, k: i32) -> bool {
     let Some(member) = open.get(&rank).and_then(|c| c.first()).map(|&i| &members[i as usize]) else {
         return false;
     };

@@ -55,7 +55,12 @@ pub enum Change {
 }
 
 /// Removes shared ends and shifts an indel as far left as it goes (Tan et al. 2015, "Unified representation").
-pub fn left_align(genome: &[u8], pos: usize, reference: &[u8], alternative: &[u8]) -> (usize, Vec<u8>, Vec<u8>) {
+pub fn left_align(
+    genome: &[u8],
+    pos: usize,
+    reference: &[u8],
+    alternative: &[u8],
+) -> (usize, Vec<u8>, Vec<u8>) {
     let (mut pos, mut r, mut a) = (pos, reference.to_vec(), alternative.to_vec());
     loop {
         let shares_end = r.last().is_some() && r.last() == a.last();
@@ -78,7 +83,8 @@ pub fn left_align(genome: &[u8], pos: usize, reference: &[u8], alternative: &[u8
             break;
         }
     }
-    let shared = r.iter().zip(&a).take_while(|(x, y)| x == y).count().min(r.len().min(a.len()).saturating_sub(1));
+    let shared =
+        r.iter().zip(&a).take_while(|(x, y)| x == y).count().min(r.len().min(a.len()).saturating_sub(1));
     (pos + shared, r[shared..].to_vec(), a[shared..].to_vec())
 }
 

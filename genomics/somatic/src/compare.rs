@@ -55,6 +55,12 @@ impl Piece {
         self.query.1 - self.query.0
     }
 
+    /// The same for all pieces of one gapless placement.
+    fn diagonal(&self) -> i64 {
+        let (q, t) = (self.query, self.target.0 as i64);
+        if self.forward { t - q.0 as i64 } else { t + q.1 as i64 }
+    }
+
     /// The same piece of the contig read from its other strand.
     fn flipped(&self, len: usize) -> Piece {
         Piece { forward: !self.forward, query: (len - self.query.1, len - self.query.0), ..*self }
@@ -69,7 +75,9 @@ impl Piece {
         let (start, end) = (hit.query_start.max(0) as usize, hit.query_end.max(0) as usize);
         // CIGARs run along the genome: on the reverse strand the query is walked from its other end.
         let base = |q: usize| if forward { seq[start + q] } else { complement(seq[end - 1 - q]) };
-        let place = |from: usize, to: usize| if forward { (start + from, start + to) } else { (end - to, end - from) };
+        let place = |from: usize, to: usize| {
+            if forward { (start + from, start + to) } else { (end - to, end - from) }
+        };
         let (mut q, mut t) = (0usize, hit.ref_start.max(0) as usize);
         let (mut from, mut score) = ((q, t), 0i32);
         let mut pieces = Vec::new();
@@ -118,7 +126,9 @@ fn best_pieces(seq: &[u8], hits: &[Hit], genome: &Reference) -> Vec<Piece> {
         .flat_map(|h| Piece::of(h, seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary)))
         .filter(|(_, score, _)| *score >= 15)
         .collect();
-    pieces.sort_by_key(|(p, score, primary)| (p.query, std::cmp::Reverse((*primary, *score)), p.chrom, p.target));
+    pieces.sort_by_key(|(p, score, primary)| {
+        (p.query, std::cmp::Reverse((*primary, *score)), p.chrom, p.target)
+    });
     pieces.dedup_by(|a, b| a.0.query == b.0.query && a.0.chrom == b.0.chrom && a.0.target == b.0.target);
     // best[i]: score of the best way that ends with piece i, and the piece before it.
     let mut best: Vec<(i32, Option<usize>)> = Vec::with_capacity(pieces.len());
@@ -133,7 +143,8 @@ fn best_pieces(seq: &[u8], hits: &[Hit], genome: &Reference) -> Vec<Piece> {
             }
             let near = piece.chrom == before.chrom
                 && piece.forward == before.forward
-                && piece.target.0.abs_diff(before.target.1).min(piece.target.1.abs_diff(before.target.0)) <= NEAR;
+                && piece.target.0.abs_diff(before.target.1).min(piece.target.1.abs_diff(before.target.0))
+                    <= NEAR;
             let cost = if near { JUMP - 5 } else { JUMP };
             let total = best[j].0 + own - (overlap as i32 + cost) * 8;
             if total > here.0 {
@@ -150,8 +161,11 @@ fn best_pieces(seq: &[u8], hits: &[Hit], genome: &Reference) -> Vec<Piece> {
             .iter()
             .enumerate()
             .filter(|&(j, (other, ..))| {
-                let shared = other.query.1.min(piece.query.1).saturating_sub(other.query.0.max(piece.query.0));
-                j != i && shared * 10 >= piece.query_len() * 8
+                let shared =
+                    other.query.1.min(piece.query.1).saturating_sub(other.query.0.max(piece.query.0));
+                let elsewhere = (other.chrom, other.forward, other.diagonal())
+                    != (piece.chrom, piece.forward, piece.diagonal());
+                j != i && elsewhere && shared * 10 >= piece.query_len() * 8
             })
             .map(|(_, (_, score, _))| *score)
             .max();
@@ -231,35 +245,46 @@ pub fn compare(contig: &Contig, hits: &[Hit], genome: &Reference) -> Compared {
         oriented.pieces = oriented.pieces.iter().map(|p| p.flipped(len)).collect();
         oriented.pieces.sort_by_key(|p| (p.query.0, p.query.1));
     }
-    let findings = oriented.findings();
-    oriented.surround(findings)
+    let (findings, ends) = oriented.findings();
+    oriented.surround(findings, ends)
 }
 
 impl Oriented<'_> {
-    fn findings(&self) -> Vec<Finding> {
+    /// The changes, and the pieces that hold the contig's two ends.
+    fn findings(&self) -> (Vec<Finding>, [Piece; 2]) {
         let (first, last) = (self.pieces[0], self.pieces[self.pieces.len() - 1]);
         let mut found = Vec::new();
         if let Some(whole) = self.as_one(&first, &last) {
             return whole;
         }
-        for two in self.pieces.windows(2) {
+        // What each piece explains: up to its junctions, not beyond, where it may run on by chance.
+        let mut own: Vec<(usize, usize)> = self.pieces.iter().map(|p| p.query).collect();
+        for (i, two) in self.pieces.windows(2).enumerate() {
             match self.as_one_between(&two[0], &two[1]) {
                 Some(small) => found.extend(small),
-                None => found.extend(self.junction(&two[0], &two[1])),
+                None => {
+                    if let Some(junction) = self.junction(&two[0], &two[1]) {
+                        own[i].1 = own[i].1.min(junction.at.start);
+                        own[i + 1].0 = own[i + 1].0.max(junction.at.end);
+                        found.push(junction);
+                    }
+                }
             }
         }
-        for piece in &self.pieces {
-            found.extend(self.alleles_of(piece));
+        for (piece, own) in self.pieces.iter().zip(own) {
+            found.extend(
+                self.alleles_of(piece).into_iter().filter(|f| f.at.start >= own.0 && f.at.end <= own.1),
+            );
         }
         found.extend(self.novel_ends(&first, &last));
         found.retain(|f| self.is_novel(&f.at));
-        found
+        (found, [first, last])
     }
 
     /// Puts genome bases before and after the contig and the sequences its findings are weighed against. An end that
     /// lies nowhere stays as it is.
-    fn surround(self, findings: Vec<Finding>) -> Compared {
-        let (first, last) = (&self.pieces[0], &self.pieces[self.pieces.len() - 1]);
+    fn surround(self, findings: Vec<Finding>, [first, last]: [Piece; 2]) -> Compared {
+        let (first, last) = (&first, &last);
         let len = self.seq.len();
         let before = if first.query.0 <= LOOSE_END { self.backward(first, 0, BEYOND) } else { Vec::new() };
         let after = if len - last.query.1 <= LOOSE_END { self.onward(last, len, BEYOND) } else { Vec::new() };
@@ -283,7 +308,12 @@ impl Oriented<'_> {
             .collect();
         let mut novel = vec![false; pad + len + after.len()];
         novel[pad..pad + len].copy_from_slice(&self.novel);
-        Compared { seq: [&before[..], &self.seq, &after[..]].concat(), novel, assembled: pad..pad + len, findings }
+        Compared {
+            seq: [&before[..], &self.seq, &after[..]].concat(),
+            novel,
+            assembled: pad..pad + len,
+            findings,
+        }
     }
 
     fn chrom(&self, piece: &Piece) -> &[u8] {
@@ -297,7 +327,7 @@ impl Oriented<'_> {
     }
 
     /// The whole contig as one alignment, if first and last piece are in order and near each other.
-    fn as_one(&self, first: &Piece, last: &Piece) -> Option<Vec<Finding>> {
+    fn as_one(&self, first: &Piece, last: &Piece) -> Option<(Vec<Finding>, [Piece; 2])> {
         let in_order = first.chrom == last.chrom
             && first.forward
             && last.forward
@@ -320,7 +350,10 @@ impl Oriented<'_> {
         let mapq = self.pieces.iter().map(|p| p.mapq).max().unwrap_or(0);
         let mut found = self.alleles(&alignment, first.chrom, start, 0, self.seq.len(), mapq);
         found.retain(|f| self.is_novel(&f.at));
-        Some(found)
+        let from = start + alignment.start;
+        let query = (0, self.seq.len());
+        let whole = Piece { query, target: (from, from + alignment.target_len()), mapq, ..*first };
+        Some((found, [whole, whole]))
     }
 
     /// Whether an alignment has next to no mismatches and at most two gaps.
@@ -330,7 +363,8 @@ impl Oriented<'_> {
             match *step {
                 Step::Match(n) => {
                     let n = n as usize;
-                    differing += self.seq[q..q + n].iter().zip(&target[t..t + n]).filter(|(a, b)| a != b).count();
+                    differing +=
+                        self.seq[q..q + n].iter().zip(&target[t..t + n]).filter(|(a, b)| a != b).count();
                     (q, t) = (q + n, t + n);
                 }
                 Step::Insert(n) => (q, gaps) = (q + n as usize, gaps + 1),
@@ -435,10 +469,12 @@ impl Oriented<'_> {
     fn onward(&self, piece: &Piece, q: usize, n: usize) -> Vec<u8> {
         let chrom = self.chrom(piece);
         if piece.forward {
-            let t = (piece.target.1 as i64 + q as i64 - piece.query.1 as i64).clamp(0, chrom.len() as i64) as usize;
+            let t = (piece.target.1 as i64 + q as i64 - piece.query.1 as i64).clamp(0, chrom.len() as i64)
+                as usize;
             chrom[t..(t + n).min(chrom.len())].to_vec()
         } else {
-            let t = (piece.target.0 as i64 - (q as i64 - piece.query.1 as i64)).clamp(0, chrom.len() as i64) as usize;
+            let t = (piece.target.0 as i64 - (q as i64 - piece.query.1 as i64)).clamp(0, chrom.len() as i64)
+                as usize;
             revcomp(&chrom[t.saturating_sub(n)..t])
         }
     }
@@ -446,10 +482,12 @@ impl Oriented<'_> {
     fn backward(&self, piece: &Piece, q: usize, n: usize) -> Vec<u8> {
         let chrom = self.chrom(piece);
         if piece.forward {
-            let t = (piece.target.0 as i64 - (piece.query.0 as i64 - q as i64)).clamp(0, chrom.len() as i64) as usize;
+            let t = (piece.target.0 as i64 - (piece.query.0 as i64 - q as i64)).clamp(0, chrom.len() as i64)
+                as usize;
             chrom[t.saturating_sub(n)..t].to_vec()
         } else {
-            let t = (piece.target.1 as i64 + (piece.query.0 as i64 - q as i64)).clamp(0, chrom.len() as i64) as usize;
+            let t = (piece.target.1 as i64 + (piece.query.0 as i64 - q as i64)).clamp(0, chrom.len() as i64)
+                as usize;
             revcomp(&chrom[t..(t + n).min(chrom.len())])
         }
     }
@@ -531,14 +569,14 @@ impl Oriented<'_> {
         let homology = (1..=stretch.len() - entry)
             .take_while(|&h| exit == entry && follow.get(entry + h - 1) == Some(&stretch[entry + h - 1]))
             .count();
-        let (q0, q1) = (lo + exit, lo + entry);
+        // The leftmost split of the contig is the leftmost on the first end, unless the contig runs against it there.
+        let first = if self.leave(a, lo + exit)? <= self.enter(b, lo + entry)? { a } else { b };
+        let shift = if first.forward { 0 } else { homology };
+        let (q0, q1) = (lo + exit + shift, lo + entry + shift);
         let (leave, enter) = (self.leave(a, q0)?, self.enter(b, q1)?);
         let inserted = self.seq[q0..q1].to_vec();
-        let (ends, inserted) = if leave <= enter {
-            ([leave, enter], inserted)
-        } else {
-            ([enter, leave], revcomp(&inserted))
-        };
+        let (ends, inserted) =
+            if leave <= enter { ([leave, enter], inserted) } else { ([enter, leave], revcomp(&inserted)) };
         let left_normal = [&self.seq[..q0], &self.onward(a, q0, BEYOND)[..]].concat();
         let before = self.backward(b, q1, BEYOND);
         let right_shift = before.len() as i32 - q1 as i32;

@@ -23,9 +23,7 @@ fn same_molecule(a: &Labelled, b: &Labelled) -> bool {
 pub fn mark(pairs: &[&Labelled]) -> Vec<bool> {
     let quality = |p: &Labelled| p.mates.iter().flat_map(|m| &m.qual).map(|&q| u64::from(q)).sum::<u64>();
     let mut order: Vec<usize> = (0..pairs.len()).collect();
-    order.sort_by(|&a, &b| {
-        (quality(pairs[b]), &pairs[a].name).cmp(&(quality(pairs[a]), &pairs[b].name))
-    });
+    order.sort_by(|&a, &b| (quality(pairs[b]), &pairs[a].name).cmp(&(quality(pairs[a]), &pairs[b].name)));
     let mut copy = vec![false; pairs.len()];
     for (n, &i) in order.iter().enumerate() {
         copy[i] = order[..n].iter().any(|&j| !copy[j] && same_molecule(pairs[j], pairs[i]));

@@ -59,7 +59,8 @@ const PARTNER: usize = 60;
 /// Merges copies and pairs junctions. Events come sorted by position of their first call.
 pub fn events(mut calls: Vec<Call>) -> Vec<Event> {
     calls.sort_by(|a, b| {
-        let rank = |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.contig);
+        let rank =
+            |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.contig);
         rank(a).cmp(&rank(b)).then_with(|| a.change.cmp(&b.change))
     });
     let mut kept: Vec<Call> = Vec::new();
@@ -140,7 +141,8 @@ fn pair(a: &Change, b: &Change) -> Option<Class> {
             (near(x, y, PARTNER) && x.side != y.side).then_some(Class::Ins)
         }
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
-            let inverted = |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
+            let inverted =
+                |e: &[Breakend; 2], side| e[0].chrom == e[1].chrom && e[0].side == side && e[1].side == side;
             let both = |l, r| inverted(x, l) && inverted(y, r);
             if (both(Side::Left, Side::Right) || both(Side::Right, Side::Left))
                 && near(&x[0], &y[0], PARTNER)

@@ -56,26 +56,24 @@ pub enum Filter {
     BaseQuality,
     /// The contig fits several places equally well.
     Repeat,
-    /// Many changes on one contig: a mapping of paralogous sequence.
-    Clustered,
-    /// A tandem repeat changed length with too little support against slippage.
-    Slippage,
 }
 
 impl Filter {
     /// All of them with the description for the VCF header.
-    pub const ALL: [(Filter, &'static str, &'static str); 11] = [
+    pub const ALL: [(Filter, &'static str, &'static str); 9] = [
         (Filter::LowQuality, "low_quality", "Quality under the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct read pairs support the tumour allele"),
         (Filter::Germline, "germline", "The normal carries the allele as a germline variant does"),
-        (Filter::TumourInNormal, "tumour_in_normal", "The normal carries the allele beyond errors and slight contamination"),
+        (
+            Filter::TumourInNormal,
+            "tumour_in_normal",
+            "The normal carries the allele beyond errors and slight contamination",
+        ),
         (Filter::NormalDepth, "normal_depth", "Too few reads of the normal cover the place"),
         (Filter::StrandBias, "strand_bias", "Support from one strand only, against the odds"),
         (Filter::ReadEnds, "read_ends", "Support from the ends of reads only"),
         (Filter::BaseQuality, "base_quality", "Supporting bases have poor qualities"),
         (Filter::Repeat, "repeat", "The tumour sequence fits several places of the genome equally well"),
-        (Filter::Clustered, "clustered", "Many changes close together: paralogous sequence"),
-        (Filter::Slippage, "slippage", "Tandem repeat length with too little support against slippage"),
     ];
 
     /// The name in the FILTER column.
@@ -104,15 +102,15 @@ pub struct Params {
     pub least_quality: f64,
     /// Places in the genome where an error could have made such a change, per true change: the prior odds.
     pub prior: f64,
-    /// Probability that a read shows this change by polymerase slippage.
-    pub slippage: f64,
+    /// Probability that a read shows an allele it does not have, whatever its bases say.
+    pub doubt: f64,
     /// Mapping quality of the contig.
     pub mapq: u8,
 }
 
 impl Default for Params {
     fn default() -> Params {
-        Params { least_quality: 12.0, prior: 11.0, slippage: 1e-4, mapq: 60 }
+        Params { least_quality: 12.0, prior: 11.0, doubt: 1e-4, mapq: 60 }
     }
 }
 
@@ -156,7 +154,7 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params)
         copies,
     };
     let (n, t) = (support(normal, copies[0]), support(tumour, copies[1]));
-    let doubt = params.slippage.max(1e-4);
+    let doubt = params.doubt;
     let grid = |votes: &[Vote], from: f64, to: f64| {
         (0..=40)
             .map(|i| log_likelihood(votes, from + (to - from) * f64::from(i) / 40.0, doubt))
@@ -165,7 +163,8 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params)
     let present = grid(tumour, 0.02, 1.0);
     let absent = log_likelihood(tumour, doubt.min(0.01), doubt);
     let clean = grid(normal, 0.0, 0.02f64.max(t.fraction() * 0.1));
-    let germline = [0.5, 1.0].map(|f| log_likelihood(normal, f, doubt)).into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let germline =
+        [0.5, 1.0].map(|f| log_likelihood(normal, f, doubt)).into_iter().fold(f64::NEG_INFINITY, f64::max);
     let against_error = present - absent - params.prior;
     // A heterozygous germline variant every thousand bases or so against a somatic one: the same prior, milder.
     let against_germline = clean - germline - 0.3 * params.prior;

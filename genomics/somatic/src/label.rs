@@ -1,8 +1,8 @@
 //! The reads that carry interesting k-mers.
 
-use serde::{Deserialize, Serialize};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{Mate, Pair};
+use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::KmerMap;
 
@@ -39,10 +39,7 @@ impl Read {
 
     /// The same read seen from the other strand.
     pub fn reversed(&self) -> Read {
-        Read {
-            seq: genuma_reads::dna::revcomp(&self.seq),
-            qual: self.qual.iter().rev().copied().collect(),
-        }
+        Read { seq: genuma_reads::dna::revcomp(&self.seq), qual: self.qual.iter().rev().copied().collect() }
     }
 }
 

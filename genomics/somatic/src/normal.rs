@@ -78,7 +78,11 @@ pub fn assemble(contig: &Compared, recruits: &[Recruit], pairs: &[Labelled]) -> 
             match meets {
                 Some(x) => {
                     let joined = [&l[..x], &r[in_right..]].concat();
-                    let r_flank = Flank { query: (right_start, len.min(right_start + r.len() - in_right)), seq: 0, start: x };
+                    let r_flank = Flank {
+                        query: (right_start, len.min(right_start + r.len() - in_right)),
+                        seq: 0,
+                        start: x,
+                    };
                     Normals { seqs: vec![joined], flanks: vec![l_flank, r_flank] }
                 }
                 None => {
@@ -107,7 +111,9 @@ fn stack(contig: &[u8], flank: std::ops::Range<usize>, reads: &[(Vec<i32>, Read)
             let from = (flank.start as i32).max(at);
             let to = (flank.end as i32).min(at + read.seq.len() as i32);
             let differing = (from..to)
-                .filter(|&c| contig[c as usize] != read.seq[(c - at) as usize] && read.qual[(c - at) as usize] >= 15)
+                .filter(|&c| {
+                    contig[c as usize] != read.seq[(c - at) as usize] && read.qual[(c - at) as usize] >= 15
+                })
                 .count();
             to - from >= HOLD as i32 && differing * 15 <= (to - from) as usize
         });

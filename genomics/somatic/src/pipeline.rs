@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use genuma_align::{Mapper, Placer};
 use genuma_kmers::CountParams;
@@ -24,8 +24,8 @@ use crate::label::{self, KmerHit, Labelled};
 use crate::normal;
 use crate::outcome::UnitCost;
 use crate::recruit::{self, Recruit};
-use crate::source;
 use crate::select::{self, Depths, Pick};
+use crate::source;
 use crate::unit::{self, Store};
 
 /// What can stop a call.
@@ -202,24 +202,36 @@ impl Job {
         let (genome, placer, contigs) = match placed {
             Some((genome, placer)) => (genome, Some(placer), contigs),
             None => {
-                let normals = in_order(contigs.len(), self.means.threads, || (), |(), c| {
-                    normal::assemble(&contigs[c], &laid[c], &pairs)
-                });
+                let normals = in_order(
+                    contigs.len(),
+                    self.means.threads,
+                    || (),
+                    |(), c| normal::assemble(&contigs[c], &laid[c], &pairs),
+                );
                 let (genome, hits) = normal::genome(&normals);
-                let compared = in_order(contigs.len(), self.means.threads, || (), |(), c| {
-                    compare::compare(&assembled[c], &hits[c], &genome)
-                });
+                let compared = in_order(
+                    contigs.len(),
+                    self.means.threads,
+                    || (),
+                    |(), c| compare::compare(&assembled[c], &hits[c], &genome),
+                );
                 // The contigs have gained surroundings since the reads were laid on them.
                 for (contig, reads) in compared.iter().zip(&mut laid) {
-                    reads.iter_mut().flat_map(|r| &mut r.at).for_each(|at| *at += contig.assembled.start as i32);
+                    reads
+                        .iter_mut()
+                        .flat_map(|r| &mut r.at)
+                        .for_each(|at| *at += contig.assembled.start as i32);
                 }
                 (genome, None, compared)
             }
         };
         let qualities = Qualities::reported();
-        let calls = in_order(contigs.len(), self.means.threads, || (), |(), c| {
-            self.judge(c, &contigs[c], &laid[c], &pairs, &qualities)
-        });
+        let calls = in_order(
+            contigs.len(),
+            self.means.threads,
+            || (),
+            |(), c| self.judge(c, &contigs[c], &laid[c], &pairs, &qualities),
+        );
         let events = event::events(calls.into_iter().flatten().collect());
         costs.push(clock.cost("judge"));
         Ok(Finished {
@@ -302,9 +314,12 @@ impl Job {
         let parting: Vec<bool> = picks.iter().map(|p| p.parting).collect();
         let groups = group::group(&labelled, &parting, limits);
         let params = assemble::Params { k, fewest_pairs: genotype::FEWEST_PAIRS, most_contigs: 20 };
-        let contigs = in_order(groups.len(), self.means.threads, || (), |(), g| {
-            assemble::assemble(&groups[g], &labelled, params)
-        });
+        let contigs = in_order(
+            groups.len(),
+            self.means.threads,
+            || (),
+            |(), g| assemble::assemble(&groups[g], &labelled, params),
+        );
         Ok(contigs.into_iter().flatten().collect())
     }
 
@@ -339,13 +354,23 @@ impl Job {
     }
 
     /// Each contig against the genome.
-    fn compare(&self, contigs: &[Contig], genome: &Reference, placer: &Placer) -> Result<Vec<Compared>, Error> {
-        let compared = in_order(contigs.len(), self.means.threads, || placer.mapper(), |mapper: &mut Mapper, c| {
-            let hits = mapper.map(b"contig", &contigs[c].seq)?;
-            let mut compared = compare::compare(&contigs[c], &hits, genome);
-            compared.findings = source::resolve(compared.findings, genome, mapper)?;
-            Ok(compared)
-        });
+    fn compare(
+        &self,
+        contigs: &[Contig],
+        genome: &Reference,
+        placer: &Placer,
+    ) -> Result<Vec<Compared>, Error> {
+        let compared = in_order(
+            contigs.len(),
+            self.means.threads,
+            || placer.mapper(),
+            |mapper: &mut Mapper, c| {
+                let hits = mapper.map(b"contig", &contigs[c].seq)?;
+                let mut compared = compare::compare(&contigs[c], &hits, genome);
+                compared.findings = source::resolve(compared.findings, genome, mapper)?;
+                Ok(compared)
+            },
+        );
         compared.into_iter().collect::<Result<_, genuma_align::Error>>().map_err(Error::from)
     }
 

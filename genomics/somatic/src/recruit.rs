@@ -39,7 +39,7 @@ pub struct Index {
     most: u32,
 }
 
-/// How often each recruiting k-mer was met, counted by all threads.
+/// How often each recruiting k-mer was met, counted by all threads; no further once it is known as a repeat.
 #[derive(Debug)]
 pub struct Seen(Vec<AtomicU32>);
 
@@ -114,7 +114,10 @@ impl Index {
         }
         let mut useful = false;
         for hit in scratch.iter().flatten() {
-            useful |= seen.0[hit.rank as usize].fetch_add(1, Ordering::Relaxed) < self.most;
+            let seen = &seen.0[hit.rank as usize];
+            // A repeat is only read: its counter would wander between the caches of all threads.
+            useful |=
+                seen.load(Ordering::Relaxed) <= self.most && seen.fetch_add(1, Ordering::Relaxed) < self.most;
         }
         useful.then(|| Labelled::keep(pair, sample, scratch))
     }

@@ -14,11 +14,17 @@ fn tolerated(len: usize) -> usize {
 
 /// Rewrites insertions of 50 bases or more whose source is known as the junctions they make: one for a tandem copy,
 /// two for a copy from elsewhere.
-pub fn resolve(findings: Vec<Finding>, genome: &Reference, mapper: &mut Mapper) -> Result<Vec<Finding>, genuma_align::Error> {
+pub fn resolve(
+    findings: Vec<Finding>,
+    genome: &Reference,
+    mapper: &mut Mapper,
+) -> Result<Vec<Finding>, genuma_align::Error> {
     let mut resolved = Vec::with_capacity(findings.len());
     for finding in findings {
         match junctions(&finding.change, genome, mapper)? {
-            Some(changes) => resolved.extend(changes.into_iter().map(|change| Finding { change, ..finding.clone() })),
+            Some(changes) => {
+                resolved.extend(changes.into_iter().map(|change| Finding { change, ..finding.clone() }))
+            }
             None => resolved.push(finding),
         }
     }

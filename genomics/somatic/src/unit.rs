@@ -41,7 +41,9 @@ pub enum Error {
         what: &'static str,
     },
     /// The file was made by another run.
-    #[error("{path}: made from other inputs or parameters ({difference}); give another --work, or leave out --resume")]
+    #[error(
+        "{path}: made from other inputs or parameters ({difference}); give another --work, or leave out --resume"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -35,7 +35,12 @@ pub fn header(genome: &Reference, command: &str) -> String {
     for (_, name, why) in Filter::ALL {
         let _ = writeln!(h, "##FILTER=<ID={name},Description=\"{why}\">");
     }
-    for alt in ["DEL,Description=\"Deletion", "DUP,Description=\"Tandem duplication", "INV,Description=\"Inversion", "INS,Description=\"Insertion of sequence not fully known"] {
+    for alt in [
+        "DEL,Description=\"Deletion",
+        "DUP,Description=\"Tandem duplication",
+        "INV,Description=\"Inversion",
+        "INS,Description=\"Insertion of sequence not fully known",
+    ] {
         let _ = writeln!(h, "##ALT=<ID={alt}\">");
     }
     h.push_str(concat!(
@@ -64,8 +69,11 @@ pub fn header(genome: &Reference, command: &str) -> String {
 
 /// All data lines, sorted.
 pub fn lines(events: &[Event], genome: &Reference) -> Vec<Line> {
-    let mut lines: Vec<Line> =
-        events.iter().enumerate().flat_map(|(i, event)| Writer { genome, serial: i + 1 }.event(event)).collect();
+    let mut lines: Vec<Line> = events
+        .iter()
+        .enumerate()
+        .flat_map(|(i, event)| Writer { genome, serial: i + 1 }.event(event))
+        .collect();
     lines.sort();
     lines
 }
@@ -118,7 +126,9 @@ impl Writer<'_> {
                 vec![self.line(columns, event.class, call)]
             }
             Change::Junction { ends, inserted, homology } => match event.class {
-                Class::Del | Class::Dup | Class::Inv => vec![self.symbolic(event, call, ends, inserted, *homology)],
+                Class::Del | Class::Dup | Class::Inv => {
+                    vec![self.symbolic(event, call, ends, inserted, *homology)]
+                }
                 _ => event
                     .calls
                     .iter()
@@ -141,7 +151,14 @@ impl Writer<'_> {
     }
 
     /// `<DEL>`, `<DUP>`, `<INV>`: POS is the base before the event (section 1.6.1).
-    fn symbolic(&self, event: &Event, call: &Call, ends: &[Breakend; 2], inserted: &[u8], homology: usize) -> Line {
+    fn symbolic(
+        &self,
+        event: &Event,
+        call: &Call,
+        ends: &[Breakend; 2],
+        inserted: &[u8],
+        homology: usize,
+    ) -> Line {
         let (from, to) = match (ends[0].side, ends[1].side) {
             (Side::Left, Side::Right) => (ends[0].pos + 1, ends[1].pos),
             (Side::Right, Side::Left) => (ends[0].pos, ends[1].pos + 1),
