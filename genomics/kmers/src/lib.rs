@@ -1,13 +1,13 @@
 //! Joint k-mer counting. Modules in the order data flows through them.
-mod bins;
-mod collapse;
 pub mod encode;
 mod minimizer;
-mod pipeline;
-mod plan;
-mod scatter;
 mod superkmer;
+mod plan;
+mod bins;
+mod scatter;
+mod collapse;
 mod tally;
+mod pipeline;
 
 use std::path::PathBuf;
 

@@ -1,22 +1,23 @@
-//! Tumour and normal reads → somatic variants. Modules in the order data flows through them.
-mod affine;
+//! Tumour and normal reads → somatic variants. Modules in the order data flows through them; `pipeline` runs them.
+pub mod select;
+pub mod kmer_map;
+pub mod label;
+pub mod group;
+pub mod duplicates;
 pub mod assemble;
+mod affine;
+mod pieces;
 pub mod change;
 pub mod compare;
-pub mod duplicates;
-pub mod event;
+mod source;
+pub mod recruit;
+mod normal;
 pub mod evidence;
 pub mod genotype;
-pub mod group;
-mod kmer_map;
-pub mod label;
-mod normal;
+pub mod event;
+pub mod picture;
+pub mod vcf;
 pub mod outcome;
 pub mod output;
-pub mod picture;
-pub mod pipeline;
-pub mod recruit;
-pub mod select;
-mod source;
 pub mod unit;
-pub mod vcf;
+pub mod pipeline;

@@ -202,27 +202,8 @@ impl Job {
         let (genome, placer, contigs) = match placed {
             Some((genome, placer)) => (genome, Some(placer), contigs),
             None => {
-                let normals = in_order(
-                    contigs.len(),
-                    self.means.threads,
-                    || (),
-                    |(), c| normal::assemble(&contigs[c], &laid[c], &pairs),
-                );
-                let (genome, hits) = normal::genome(&normals);
-                let compared = in_order(
-                    contigs.len(),
-                    self.means.threads,
-                    || (),
-                    |(), c| compare::compare(&assembled[c], &hits[c], &genome),
-                );
-                // The contigs have gained surroundings since the reads were laid on them.
-                for (contig, reads) in compared.iter().zip(&mut laid) {
-                    reads
-                        .iter_mut()
-                        .flat_map(|r| &mut r.at)
-                        .for_each(|at| *at += contig.assembled.start as i32);
-                }
-                (genome, None, compared)
+                let (genome, contigs) = self.on_normals(&contigs, &assembled, &mut laid, &pairs);
+                (genome, None, contigs)
             }
         };
         let qualities = Qualities::reported();
@@ -372,6 +353,28 @@ impl Job {
             },
         );
         compared.into_iter().collect::<Result<_, genuma_align::Error>>().map_err(Error::from)
+    }
+
+    /// Without a reference: the normal side of each contig, assembled from the recruited reads, and the contigs as
+    /// compared with that.
+    fn on_normals(
+        &self,
+        contigs: &[Compared],
+        assembled: &[Contig],
+        laid: &mut [Vec<Recruit>],
+        pairs: &[Labelled],
+    ) -> (Reference, Vec<Compared>) {
+        let (n, threads) = (contigs.len(), self.means.threads);
+        let reads = &*laid;
+        let normals = in_order(n, threads, || (), |(), c| normal::assemble(&contigs[c], &reads[c], pairs));
+        let (genome, hits) = normal::genome(&normals);
+        let compared =
+            in_order(n, threads, || (), |(), c| compare::compare(&assembled[c], &hits[c], &genome));
+        // The contigs have gained surroundings since the reads were laid on them.
+        for (contig, reads) in compared.iter().zip(laid) {
+            reads.iter_mut().flat_map(|r| &mut r.at).for_each(|at| *at += contig.assembled.start as i32);
+        }
+        (genome, compared)
     }
 
     /// Third pass: the pairs of both samples that overlap a change, and how often each recruiting k-mer was seen.
