@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: PathBuf,
     /// Lowest quality (Phred) of a call that passes
-    #[arg(long, value_name = "PHRED", default_value_t = 12.0, value_parser = quality, help_heading = "Output")]
+    #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = quality, help_heading = "Output")]
     min_quality: f64,
 
     /// Length of k-mers in bases, 24 to 32: short ones need less depth, long ones tell repeats apart

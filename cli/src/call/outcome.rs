@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use genuma_reads::{Lane, NORMAL, TUMOUR};
-use genuma_somatic::duplicates;
+use genuma_somatic::duplicates::Copies;
 use genuma_somatic::event::Event;
-use genuma_somatic::evidence::{self, Qualities};
+use genuma_somatic::evidence;
 use genuma_somatic::label::Labelled;
 use genuma_somatic::outcome::{Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
 use genuma_somatic::pipeline::{Call, Finished, Job};
-use genuma_somatic::recruit::Recruit;
 use genuma_somatic::vcf::Line;
 
 /// Gathers all that is shown; `lines` are those of the VCF.
@@ -96,30 +95,9 @@ fn draw(call: &Call, finished: &Finished) -> Picture {
     let (contig, recruits) = (&finished.contigs[call.contig], &finished.laid[call.contig]);
     let Some(finding) = contig.findings.get(call.finding) else { return Picture::default() };
     let pairs: &[Labelled] = &finished.pairs;
-    let read = |recruit: &Recruit| {
-        let read = &pairs[recruit.pair as usize].mates[recruit.mate as usize];
-        if recruit.forward { read.clone() } else { read.reversed() }
-    };
-    let votes = evidence::votes(finding, &contig.seq, recruits, read, &Qualities::reported());
-    let copies = Copies::of(recruits, pairs);
+    let votes = evidence::votes(finding, &contig.seq, recruits, |r| r.oriented(pairs), &finished.qualities);
+    let copies = Copies::among(recruits, pairs);
     picture(&Scene { contig, finding, recruits, pairs, votes: &votes }, |pair| copies.contains(pair))
-}
-
-/// The pairs of a contig that are PCR copies.
-struct Copies(Vec<u32>);
-
-impl Copies {
-    fn of(recruits: &[Recruit], pairs: &[Labelled]) -> Self {
-        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
-        members.dedup();
-        let kept: Vec<&Labelled> = members.iter().map(|&p| &pairs[p as usize]).collect();
-        let marks = duplicates::mark(&kept);
-        Copies(members.into_iter().zip(marks).filter(|(_, copy)| *copy).map(|(pair, _)| pair).collect())
-    }
-
-    fn contains(&self, pair: u32) -> bool {
-        self.0.binary_search(&pair).is_ok()
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! PCR duplicates: pairs that start and end at the same places are copies of one molecule.
 
 use crate::label::Labelled;
+use crate::recruit::Recruit;
 
 /// Bases compared at the start of each mate.
 const PREFIX: usize = 32;
@@ -29,4 +30,24 @@ pub fn mark(pairs: &[&Labelled]) -> Vec<bool> {
         copy[i] = order[..n].iter().any(|&j| !copy[j] && same_molecule(pairs[j], pairs[i]));
     }
     copy
+}
+
+/// The pairs of a contig that are PCR copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copies(Vec<u32>);
+
+impl Copies {
+    /// Looks for them among the pairs recruited for one contig.
+    pub fn among(recruits: &[Recruit], pairs: &[Labelled]) -> Copies {
+        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
+        members.dedup();
+        let kept: Vec<&Labelled> = members.iter().map(|&p| &pairs[p as usize]).collect();
+        let marks = mark(&kept);
+        Copies(members.into_iter().zip(marks).filter(|(_, copy)| *copy).map(|(pair, _)| pair).collect())
+    }
+
+    /// Whether the pair is a copy.
+    pub fn contains(&self, pair: u32) -> bool {
+        self.0.binary_search(&pair).is_ok()
+    }
 }

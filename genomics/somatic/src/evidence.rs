@@ -1,6 +1,6 @@
 //! Reads against both alleles: who supports what, and how well.
 
-use crate::compare::Finding;
+use crate::compare::{Compared, Finding};
 use crate::label::Read;
 use crate::recruit::Recruit;
 
@@ -19,12 +19,80 @@ pub struct Qualities {
 }
 
 impl Qualities {
-    /// Takes the reported qualities at their word, within bounds.
-    pub fn reported() -> Qualities {
-        let error = |q: usize| 10f64.powf(-(q as f64) / 10.0).clamp(FLOOR, 0.7);
+    /// Takes the reported qualities at their word where the reads bear them out, and lowers them where bases of that
+    /// quality are wrong more often.
+    pub fn of(tally: &Tally) -> Qualities {
+        let error = |q: usize| {
+            let reported = 10f64.powf(-(q as f64) / 10.0);
+            reported.max(tally.error_rate(q).unwrap_or(0.0)).clamp(FLOOR, 0.7)
+        };
         Qualities {
             right: std::array::from_fn(|q| (1.0 - error(q)).ln()),
             wrong: std::array::from_fn(|q| (error(q) / 3.0).ln()),
+        }
+    }
+}
+
+/// Bases of one quality from which its error rate can be told.
+const ENOUGH: u64 = 5_000;
+
+/// How often bases of each quality differ from the sequence they were read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    all: [u64; 64],
+    wrong: [u64; 64],
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { all: [0; 64], wrong: [0; 64] }
+    }
+}
+
+impl Tally {
+    /// Compares reads of the normal, each laid from a contig position on, with the contig outside its changes. Where
+    /// two reads or more differ from it stands a variant or a paralogue, not an error.
+    pub fn of(contig: &Compared, reads: &[(i32, Read)]) -> Tally {
+        let mut differing = vec![0u32; contig.seq.len()];
+        for finding in &contig.findings {
+            let around = finding.at.start.saturating_sub(1)..(finding.at.end + 1).min(differing.len());
+            differing[around].fill(2);
+        }
+        let mut laid: Vec<(usize, usize, bool)> = Vec::new();
+        for (at, read) in reads {
+            let before = laid.len();
+            for (i, (&base, &quality)) in read.seq.iter().zip(&read.qual).enumerate() {
+                let Ok(column) = usize::try_from(at + i as i32) else { continue };
+                let Some(&here) = contig.seq.get(column) else { break };
+                if base != b'N' && here != b'N' {
+                    laid.push((column, usize::from(quality.min(63)), base != here));
+                }
+            }
+            let wrong = laid[before..].iter().filter(|b| b.2).count();
+            // More than a few differences: another place, or the far side of an insertion or deletion.
+            if wrong as f64 > STRANGER * (laid.len() - before) as f64 {
+                laid.truncate(before);
+            }
+            laid[before..].iter().filter(|b| b.2).for_each(|b| differing[b.0] += 1);
+        }
+        let mut tally = Tally::default();
+        for (_, quality, wrong) in laid.into_iter().filter(|b| differing[b.0] < 2) {
+            tally.all[quality] += 1;
+            tally.wrong[quality] += u64::from(wrong);
+        }
+        tally
+    }
+
+    /// Share of wrong bases of a Phred quality; `None` when there are too few of them to tell.
+    pub fn error_rate(&self, quality: usize) -> Option<f64> {
+        (self.all[quality] >= ENOUGH).then(|| self.wrong[quality] as f64 / self.all[quality] as f64)
+    }
+
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Tally) {
+        for q in 0..64 {
+            self.all[q] += other.all[q];
+            self.wrong[q] += other.wrong[q];
         }
     }
 }

@@ -110,7 +110,7 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Params {
-        Params { least_quality: 12.0, prior: 11.0, doubt: 1e-4, mapq: 60 }
+        Params { least_quality: 8.0, prior: 11.0, doubt: 1e-4, mapq: 60 }
     }
 }
 

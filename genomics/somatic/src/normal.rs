@@ -54,10 +54,9 @@ pub fn assemble(contig: &Compared, recruits: &[Recruit], pairs: &[Labelled]) -> 
         .iter()
         .filter(|r| pairs[r.pair as usize].sample == NORMAL)
         .map(|r| {
-            let read = &pairs[r.pair as usize].mates[r.mate as usize];
             let mut at = r.at.to_vec();
             at.dedup();
-            (at, if r.forward { read.clone() } else { read.reversed() })
+            (at, r.oriented(pairs))
         })
         .collect();
     let left = stack(&contig.seq, 0..left_end, &reads).map(|c| c.stretch(left_end as i32));

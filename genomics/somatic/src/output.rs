@@ -194,6 +194,7 @@ mod tests {
     use super::*;
     use crate::change::{Breakend, Side};
     use crate::event::{Class, Event, class_of};
+    use crate::evidence::{Qualities, Tally};
     use crate::genotype::Genotype;
     use crate::label::{self, Labelled};
     use crate::pipeline::Call;
@@ -450,6 +451,7 @@ mod tests {
             depths: Depths { kmer: [1.0; 2], error_share: 0.0 },
             bases: [0; 2],
             costs: vec![],
+            qualities: Qualities::of(&Tally::default()),
             placer,
             genome,
         }

@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use genuma_align::{Mapper, Placer};
 use genuma_kmers::CountParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Meter, PairBatch, TUMOUR};
+use genuma_reads::{Lane, Meter, NORMAL, PairBatch, TUMOUR};
 use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, Contig};
 use crate::change::Change;
 use crate::compare::{self, Compared};
-use crate::duplicates;
+use crate::duplicates::Copies;
 use crate::event::{self, Event};
-use crate::evidence::{self, Qualities, Vote};
+use crate::evidence::{self, Qualities, Tally, Vote};
 use crate::genotype::{self, Genotype};
 use crate::group;
 use crate::kmer_map::KmerMap;
-use crate::label::{self, KmerHit, Labelled};
+use crate::label::{self, KmerHit, Labelled, Read};
 use crate::normal;
 use crate::outcome::UnitCost;
 use crate::recruit::{self, Recruit};
@@ -126,6 +126,8 @@ pub struct Finished {
     pub bases: [u64; 2],
     /// Cost of each unit.
     pub costs: Vec<UnitCost>,
+    /// What the bases' qualities are worth.
+    pub qualities: Qualities,
     /// The index, when there is a reference.
     pub placer: Option<Placer>,
 }
@@ -170,6 +172,14 @@ fn in_order<S, T: Send>(
     results.into_iter().map(|r| r.1).collect()
 }
 
+/// The normal's reads on a contig, oriented with it, each with where it begins there.
+fn normal_reads(laid: &[Recruit], pairs: &[Labelled]) -> Vec<(i32, Read)> {
+    laid.iter()
+        .filter(|r| pairs[r.pair as usize].sample == NORMAL)
+        .map(|r| (r.at[0], r.oriented(pairs)))
+        .collect()
+}
+
 impl Job {
     /// From reads to judged events.
     pub fn run(&self, watch: &dyn Watch) -> Result<Finished, Error> {
@@ -206,7 +216,15 @@ impl Job {
                 (genome, None, contigs)
             }
         };
-        let qualities = Qualities::reported();
+        let tallies = in_order(
+            contigs.len(),
+            self.means.threads,
+            || (),
+            |(), c| Tally::of(&contigs[c], &normal_reads(&laid[c], &pairs)),
+        );
+        let mut tally = Tally::default();
+        tallies.iter().for_each(|t| tally.add(t));
+        let qualities = Qualities::of(&tally);
         let calls = in_order(
             contigs.len(),
             self.means.threads,
@@ -225,6 +243,7 @@ impl Job {
             depths,
             bases: counts.bases,
             costs,
+            qualities,
             placer,
         })
     }
@@ -397,28 +416,15 @@ impl Job {
         pairs: &[Labelled],
         qualities: &Qualities,
     ) -> Vec<Call> {
-        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
-        members.dedup();
-        let kept: Vec<&Labelled> = members.iter().map(|&p| &pairs[p as usize]).collect();
-        let copies = duplicates::mark(&kept);
-        let is_copy = |pair: u32| members.binary_search(&pair).is_ok_and(|i| copies[i]);
+        let copies = Copies::among(recruits, pairs);
         let judge_one = |(f, finding): (usize, &compare::Finding)| {
-            let votes = evidence::votes(
-                finding,
-                &contig.seq,
-                recruits,
-                |r| {
-                    let read = &pairs[r.pair as usize].mates[r.mate as usize];
-                    if r.forward { read.clone() } else { read.reversed() }
-                },
-                qualities,
-            );
+            let votes = evidence::votes(finding, &contig.seq, recruits, |r| r.oriented(pairs), qualities);
             let supporting = votes.iter().filter(|v| v.alternative()).map(|v| v.pair).collect();
             let mut by_sample: [Vec<Vote>; 2] = [Vec::new(), Vec::new()];
             let mut left_out = [0u32; 2];
             for vote in votes {
                 let sample = pairs[vote.pair as usize].sample as usize;
-                if is_copy(vote.pair) {
+                if copies.contains(vote.pair) {
                     left_out[sample] += 1;
                 } else {
                     by_sample[sample].push(vote);

@@ -11,7 +11,7 @@ use genuma_reads::Pair;
 
 use crate::compare::Compared;
 use crate::kmer_map::KmerMap;
-use crate::label::{self, KmerHit, Labelled};
+use crate::label::{self, KmerHit, Labelled, Read};
 
 /// Shared k-mers are taken from this many bases beyond the novel stretch.
 const REACH: usize = 40;
@@ -70,6 +70,14 @@ pub struct Recruit {
     /// Contig positions of the oriented read's first base, by its k-mers, most votes first: they differ where an
     /// insertion or deletion lies between, or where the contig has a sequence twice. Unused places repeat the first.
     pub at: [i32; OFFSETS],
+}
+
+impl Recruit {
+    /// The read, turned to run with the contig.
+    pub fn oriented(&self, pairs: &[Labelled]) -> Read {
+        let read = &pairs[self.pair as usize].mates[self.mate as usize];
+        if self.forward { read.clone() } else { read.reversed() }
+    }
 }
 
 impl Index {

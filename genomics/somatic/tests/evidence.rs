@@ -11,7 +11,7 @@ use genuma_reads::{NORMAL, TUMOUR};
 use genuma_somatic::assemble::Contig;
 use genuma_somatic::compare::{Compared, compare};
 use genuma_somatic::duplicates;
-use genuma_somatic::evidence::{Qualities, Vote, votes};
+use genuma_somatic::evidence::{Qualities, Tally, Vote, votes};
 use genuma_somatic::genotype::{Filter, Genotype, Params, judge};
 use genuma_somatic::label::Labelled;
 use genuma_somatic::recruit::{Index, Seen};
@@ -146,11 +146,8 @@ fn weigh(compared: &Compared, pairs: &[Labelled]) -> Weighed {
         &compared.findings[0],
         &compared.seq,
         &laid,
-        |r| {
-            let read = &kept[r.pair as usize].mates[r.mate as usize];
-            if r.forward { read.clone() } else { read.reversed() }
-        },
-        &Qualities::reported(),
+        |r| r.oriented(&kept),
+        &Qualities::of(&Tally::default()),
     );
     let copies = duplicates::mark(&kept.iter().collect::<Vec<_>>());
     let mut weighed = Weighed { votes: [Vec::new(), Vec::new()], copies: [0; 2] };
@@ -385,4 +382,31 @@ fn no_reads_at_all_are_no_call() {
     assert!(judged.filters.contains(&Filter::LowQuality) && judged.filters.contains(&Filter::NormalDepth));
     let repeat = Params { mapq: 0, ..Params::default() };
     assert!(judge(&ballot(30, 0), &ballot(15, 15), [0, 0], repeat).filters.contains(&Filter::Repeat));
+}
+
+#[test]
+fn qualities_that_promise_too_much_are_lowered_to_what_the_reads_show() {
+    use genuma_somatic::label::Read;
+    let mut rng = Rng(97);
+    let seq = rng.sequence(400);
+    let contig = Contig { novel: vec![false; seq.len()], seq: seq.clone(), reads: Vec::new() };
+    let compared = Compared::unplaced(&contig);
+    // One base in 250 wrong, all called Q40; and a germline variant at 200 in every second read.
+    let reads: Vec<(i32, Read)> = (0..400)
+        .map(|i| {
+            let at = i * 37 % 290;
+            let mut bases = seq[at..at + READ.min(110)].to_vec();
+            for (j, base) in bases.iter_mut().enumerate() {
+                if (i * 131 + j * 17) % 250 == 0 || (i % 2 == 0 && at + j == 200) {
+                    *base = if *base == b'A' { b'C' } else { b'A' };
+                }
+            }
+            let qual = vec![40; bases.len()];
+            (at as i32, Read { seq: bases, qual })
+        })
+        .collect();
+    let tally = Tally::of(&compared, &reads);
+    let rate = tally.error_rate(40).unwrap();
+    assert!((0.0005..0.01).contains(&rate), "{rate}");
+    assert_eq!(tally.error_rate(30), None);
 }
