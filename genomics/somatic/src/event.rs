@@ -1,5 +1,7 @@
 //! Judged changes → events: copies of one change merged, junctions of one rearrangement joined.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Breakend, Change, Side};
@@ -63,9 +65,18 @@ pub fn events(mut calls: Vec<Call>) -> Vec<Event> {
             |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.contig);
         rank(a).cmp(&rank(b)).then_with(|| a.change.cmp(&b.change))
     });
-    let mut kept: Vec<Call> = Vec::new();
+    // Alleles are copies when they are equal; only junctions and loose ends, which are few, are compared by distance.
+    let mut alleles: HashSet<Change> = HashSet::new();
+    let (mut kept, mut structural): (Vec<Call>, Vec<usize>) = (Vec::new(), Vec::new());
     for call in calls {
-        if !kept.iter().any(|k| same(&k.change, &call.change)) {
+        let fresh = match &call.change {
+            Change::Allele { .. } => alleles.insert(call.change.clone()),
+            change => !structural.iter().any(|&i| same(&kept[i].change, change)),
+        };
+        if fresh {
+            if !matches!(call.change, Change::Allele { .. }) {
+                structural.push(kept.len());
+            }
             kept.push(call);
         }
     }
@@ -76,8 +87,10 @@ pub fn events(mut calls: Vec<Call>) -> Vec<Event> {
             continue;
         }
         taken[i] = true;
-        let partner = (i + 1..kept.len())
-            .filter(|&j| !taken[j])
+        let partner = structural
+            .iter()
+            .copied()
+            .filter(|&j| j > i && !taken[j])
             .find_map(|j| pair(&kept[i].change, &kept[j].change).map(|class| (j, class)));
         let (class, calls) = match partner {
             Some((j, class)) => {
@@ -105,13 +118,14 @@ fn near(a: &Breakend, b: &Breakend, within: usize) -> bool {
     a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
 }
 
+/// Whether two junctions, or two loose ends, are copies of one.
 fn same(a: &Change, b: &Change) -> bool {
     match (a, b) {
         (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
             x.iter().zip(y).all(|(x, y)| near(x, y, SAME) && x.side == y.side)
         }
         (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => near(x, y, SAME) && x.side == y.side,
-        _ => a == b,
+        _ => false,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::label::{self, KmerHit, Labelled, Read};
 /// Shared k-mers are taken from this many bases beyond the novel stretch.
 const REACH: usize = 40;
 
-/// Of the k-mers there, every so manieth recruits: a read that covers the change has several all the same.
+/// Only one k-mer in so many recruits: a read that covers the change has several all the same.
 const STRIDE: usize = 4;
 
 /// Where a recruiting k-mer stands on a contig.
