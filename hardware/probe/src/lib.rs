@@ -1,0 +1,1 @@
+//! Measures a machine's memory: the NUMA performance aspects of lenis2018, chapter 3.
