@@ -62,7 +62,7 @@ fn gatk_validates_the_calls() {
     let there =
         cache.is_some_and(|cache| names(&cache).iter().any(|n| n.starts_with("gatk-") && !n.contains("new")));
     if !there || installed("java").is_none() {
-        eprintln!("skipped: GATK is not in the cache; bench/peers.sh --gatk-only fetches it");
+        common::skipped("GATK is not in the cache; bench/peers.sh --gatk-only fetches it");
         return;
     }
     // GATK wants a dictionary beside the reference.

@@ -203,7 +203,7 @@ impl Tiny {
             .arg(&folder)
             .output();
         if !mount.is_ok_and(|m| m.status.success()) {
-            eprintln!("skipped: a small file system cannot be mounted here (not root, or a container)");
+            common::skipped("a small file system cannot be mounted here (not root, or a container)");
             return None;
         }
         Some(Tiny(folder))

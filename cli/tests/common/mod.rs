@@ -193,12 +193,19 @@ pub fn filters(out: &Path) -> Vec<String> {
     text.lines().filter(|l| !l.starts_with('#')).map(column).collect()
 }
 
+/// Says that the running test is skipped, and why, past the capture of what passing tests print.
+pub fn skipped(why: &str) {
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    writeln!(std::io::stderr(), "skipped: {test}: {why}").expect("stderr");
+}
+
 /// Path of a program, `None` (and a word on why a test is skipped) when it is not installed.
 pub fn installed(program: &str) -> Option<PathBuf> {
     let found =
         std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(|p| p.is_file());
     if found.is_none() {
-        eprintln!("skipped: {program} is not installed");
+        skipped(&format!("{program} is not installed"));
     }
     found
 }
