@@ -264,10 +264,10 @@ pub struct LoadedCurve {
 /// One point of a [`LoadedCurve`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LoadedPoint {
-    /// Idle steps of an injector between two cache lines; absent when injectors rest altogether.
+    /// Idle steps of an injector after each KiB it reads; absent when injectors rest altogether.
     pub pause: Option<u32>,
-    /// GB/s of all injectors together.
-    pub injected: Measured,
+    /// GB/s of all injectors together; absent when they rest.
+    pub injected: Option<Measured>,
     /// ns a load of the thread that chases.
     pub latency: Measured,
 }
