@@ -1,4 +1,34 @@
 //! What a machine is made of, as far as memory is concerned.
+//!
+//! [`Sysfs`] reads it of the running system, [`Recorded`] of a recording of another one, and [`Synthetic`] makes it up from
+//! a description; all are a [`Source`].
+//!
+//! ```
+//! use genuma_machine::{IdSet, Source};
+//! use genuma_machine::topology::{Synthetic, Sysfs};
+//!
+//! let here = Sysfs::new().topology()?;
+//! println!("{}", here.table());
+//! here.check_cpus(&here.allowed.cpus)?;
+//!
+//! let server: Synthetic = "4 nodes × 16 cores, 64 GiB".parse()?;
+//! let said = server.topology()?.check_nodes(&IdSet::from([2, 4])).unwrap_err();
+//! assert_eq!(said.to_string(), "there is no node 4: this machine has 0-3");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod tree;
+mod sysfs;
+mod recorded;
+mod synthetic;
+mod check;
+mod size;
+mod table;
+
+pub use check::Unavailable;
+pub use recorded::Recorded;
+pub use synthetic::Synthetic;
+pub use sysfs::Sysfs;
 
 use std::collections::BTreeMap;
 
