@@ -7,6 +7,8 @@ mod fastq;
 
 mod batch;
 
+mod read_batch;
+
 mod pipeline;
 
 mod check;
@@ -27,3 +29,4 @@ pub use error::{Error, FileFault, LineFault, RecordFault, Shown};
 pub use lane::{Lane, LaneFiles, Layout, NORMAL, TUMOUR};
 pub use meter::Meter;
 pub use pipeline::for_each_batch;
+pub use read_batch::{ReadBatch, ReadRef};
