@@ -1,0 +1,89 @@
+//! The kernels for AVX2 and AVX-512. Non-temporal stores exist as intrinsics only; the rest are the scalar loops, compiled
+//! for wider vectors.
+// Unsafe because the compiler cannot know which instructions the machine has, and because non-temporal stores take pointers.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    _mm_sfence, _mm256_loadu_pd, _mm256_set1_pd, _mm256_stream_pd, _mm512_loadu_pd, _mm512_set1_pd,
+    _mm512_stream_pd,
+};
+
+use super::scalar;
+use crate::profile::Kernel;
+
+/// The front-to-back kernels in 256-bit vectors.
+pub fn avx2(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+    assert!(is_x86_feature_detected!("avx2"));
+    // SAFETY: the machine has AVX2, as was just asserted.
+    unsafe { with_avx2(kernel, a, b, c, q) }
+}
+
+/// The front-to-back kernels in 512-bit vectors.
+pub fn avx512(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+    assert!(is_x86_feature_detected!("avx512f"));
+    // SAFETY: the machine has AVX-512F, as was just asserted.
+    unsafe { with_avx512(kernel, a, b, c, q) }
+}
+
+/// One instruction set's kernels: the scalar loops, and stores past the caches in vectors of `$lanes` numbers.
+macro_rules! kernels {
+    ($all:ident, $write:ident, $copy:ident, $feature:literal, $lanes:literal, $load:ident, $set:ident, $store:ident) => {
+        #[target_feature(enable = $feature)]
+        fn $all(kernel: Kernel, a: &mut [f64], b: &mut [f64], c: &mut [f64], q: f64) -> u64 {
+            match kernel {
+                Kernel::WriteNt => $write(a, q),
+                Kernel::CopyNt => $copy(c, a),
+                _ => return scalar::stream(kernel, a, b, c, q),
+            }
+            0
+        }
+
+        #[target_feature(enable = $feature)]
+        fn $write(to: &mut [f64], q: f64) {
+            let (head, vectors, tail) = aligned::<$lanes>(to);
+            head.fill(q);
+            for vector in vectors {
+                // SAFETY: `vector` is as large as a vector register and aligned to its size (`aligned`).
+                unsafe { $store(vector.as_mut_ptr(), $set(q)) };
+            }
+            tail.fill(q);
+            _mm_sfence();
+        }
+
+        #[target_feature(enable = $feature)]
+        fn $copy(to: &mut [f64], from: &[f64]) {
+            let length = to.len().min(from.len());
+            let (head, vectors, tail) = aligned::<$lanes>(&mut to[..length]);
+            let (first, rest) = from[..length].split_at(head.len());
+            let (middle, last) = rest.split_at(vectors.len() * $lanes);
+            head.copy_from_slice(first);
+            for (vector, from) in vectors.iter_mut().zip(middle.as_chunks::<$lanes>().0) {
+                // SAFETY: both are as large as a vector register; the store's target is aligned to its size
+                // (`aligned`), and the load needs no alignment.
+                unsafe { $store(vector.as_mut_ptr(), $load(from.as_ptr())) };
+            }
+            tail.copy_from_slice(last);
+            _mm_sfence();
+        }
+    };
+}
+
+kernels!(with_avx2, write_avx2, copy_avx2, "avx2", 4, _mm256_loadu_pd, _mm256_set1_pd, _mm256_stream_pd);
+kernels!(
+    with_avx512,
+    write_avx512,
+    copy_avx512,
+    "avx512f",
+    8,
+    _mm512_loadu_pd,
+    _mm512_set1_pd,
+    _mm512_stream_pd
+);
+
+/// Numbers before the first address that is a multiple of a vector's size, whole vectors, and numbers behind them.
+fn aligned<const LANES: usize>(numbers: &mut [f64]) -> (&mut [f64], &mut [[f64; LANES]], &mut [f64]) {
+    let before = numbers.as_ptr().align_offset(LANES * size_of::<f64>()).min(numbers.len());
+    let (head, rest) = numbers.split_at_mut(before);
+    let (vectors, tail) = rest.as_chunks_mut::<LANES>();
+    (head, vectors, tail)
+}

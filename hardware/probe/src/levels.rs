@@ -1,0 +1,164 @@
+//! Latency curve → the levels of memory: the plateaus between its steps.
+
+use crate::profile::{LatencyCurve, LatencyPoint, Level};
+
+/// Growth (factor) of latency for each doubling of the ring below which the curve is flat.
+const FLAT: f64 = 1.22;
+/// Plateaus closer than this factor are one.
+const SAME: f64 = 1.3;
+/// How far the end of a plateau may lie from a cache's size: a cache is shared with code and others, so it ends early; seldom late.
+const FITS: std::ops::RangeInclusive<f64> = 0.2..=1.6;
+
+/// Points `from..=to` of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Plateau {
+    from: usize,
+    to: usize,
+}
+
+/// Finds the levels in a curve of rising ring sizes; `caches` are the sizes of the data caches, nearest first.
+///
+/// The last plateau is DRAM if it begins beyond the last cache. A plateau whose end fits no cache is named by its place, without a size.
+pub fn levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<Level> {
+    let points = &curve.points;
+    let plateaus = plateaus(points);
+    let beyond = caches.last().copied().unwrap_or(0);
+    let mut next_cache = 0;
+    let mut levels = Vec::new();
+    for (place, plateau) in plateaus.iter().enumerate() {
+        let (from_bytes, to_bytes) = (points[plateau.from].bytes, points[plateau.to].bytes);
+        let last = place + 1 == plateaus.len();
+        let dram = last && to_bytes > beyond && plateaus.len() > 1;
+        let fit = |bytes: &u64| FITS.contains(&(to_bytes as f64 / *bytes as f64));
+        let closeness = |bytes: u64| (to_bytes as f64 / bytes as f64).ln().abs();
+        let fitting = (next_cache..caches.len()).filter(|i| !dram && fit(&caches[*i]));
+        let cache = fitting.min_by(|a, b| closeness(caches[*a]).total_cmp(&closeness(caches[*b])));
+        next_cache = cache.map_or(next_cache, |i| i + 1);
+        levels.push(Level {
+            name: match (dram, cache) {
+                (true, _) => "DRAM".to_owned(),
+                (false, Some(i)) => format!("L{}", i + 1),
+                (false, None) => format!("step {}", place + 1),
+            },
+            from_bytes,
+            to_bytes,
+            cache_bytes: cache.map(|i| caches[i]),
+            latency: flattest(&points[plateau.from..=plateau.to]).latency,
+        });
+    }
+    levels
+}
+
+/// Maximal flat runs of at least two points, with those of nearly the same latency joined.
+fn plateaus(points: &[LatencyPoint]) -> Vec<Plateau> {
+    let mut found: Vec<Plateau> = Vec::new();
+    for (i, pair) in points.windows(2).enumerate() {
+        if growth(&pair[0], &pair[1]) > FLAT {
+            continue;
+        }
+        match found.last_mut() {
+            Some(plateau) if plateau.to == i => plateau.to = i + 1,
+            _ => found.push(Plateau { from: i, to: i + 1 }),
+        }
+    }
+    let mut joined: Vec<Plateau> = Vec::new();
+    for plateau in found {
+        let middle = |p: &Plateau| flattest(&points[p.from..=p.to]).latency.median;
+        match joined.last_mut() {
+            Some(before) if middle(&plateau) < middle(before) * SAME => before.to = plateau.to,
+            _ => joined.push(plateau),
+        }
+    }
+    joined
+}
+
+/// Growth of latency for each doubling of the ring.
+fn growth(a: &LatencyPoint, b: &LatencyPoint) -> f64 {
+    let octaves = (b.bytes as f64 / a.bytes as f64).log2();
+    (b.latency.median / a.latency.median).powf(1.0 / octaves)
+}
+
+/// The point whose neighbours differ least from it; the first of a single one.
+fn flattest(points: &[LatencyPoint]) -> LatencyPoint {
+    let around = |i: usize| {
+        let (before, after) = (points[i.saturating_sub(1)], points[(i + 1).min(points.len() - 1)]);
+        (after.latency.median / before.latency.median).ln().abs()
+    };
+    let best = (0..points.len()).min_by(|a, b| around(*a).total_cmp(&around(*b)));
+    points[best.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Measured, PageKind, Unit};
+
+    const CACHES: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
+
+    /// Four points an octave from 8 KiB to 256 MiB of a function of bytes, with a little noise.
+    fn curve(latency: impl Fn(f64) -> f64) -> LatencyCurve {
+        let point = |i: u32| {
+            let bytes = (8192.0 * (f64::from(i) / 4.0).exp2()).round();
+            let noise = 1.0 + f64::from(i * 7919 % 13) / 13.0 * 0.02;
+            let latency = Measured::of(Unit::Nanoseconds, &[latency(bytes) * noise]).expect("a latency");
+            LatencyPoint { bytes: bytes as u64, latency }
+        };
+        let points = (0..=60).map(point).collect();
+        LatencyCurve { cpu_node: 0, memory_node: 0, pages: PageKind::Huge, points }
+    }
+
+    /// Hits in caches of these sizes when lines are replaced at random.
+    fn staircase(bytes: f64, caches: &[(f64, f64)], dram: f64) -> f64 {
+        let mut missed = 1.0;
+        let mut time = 0.0;
+        for (size, ns) in caches {
+            let hit = missed * (size / bytes).min(1.0).powi(3);
+            time += hit * ns;
+            missed -= hit;
+        }
+        time + missed * dram
+    }
+
+    fn told(levels: &[Level]) -> Vec<(&str, Option<u64>, i64)> {
+        levels.iter().map(|l| (l.name.as_str(), l.cache_bytes, l.latency.median.round() as i64)).collect()
+    }
+
+    #[test]
+    fn a_staircase_gives_its_steps() {
+        let caches = [(32768.0, 1.5), (1048576.0, 5.0), (33554432.0, 20.0)];
+        let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
+        let names: Vec<_> = levels.iter().map(|l| (l.name.as_str(), l.cache_bytes)).collect();
+        let [l1, l2, l3] = CACHES.map(Some);
+        assert_eq!(names, [("L1", l1), ("L2", l2), ("L3", l3), ("DRAM", None)]);
+        let near = |level: &Level, ns: f64| (level.latency.median / ns - 1.0).abs() < 0.15;
+        assert!(near(&levels[0], 1.5) && near(&levels[1], 5.0) && near(&levels[2], 20.0), "{levels:#?}");
+        assert!(near(&levels[3], 120.0), "{levels:#?}");
+    }
+
+    #[test]
+    fn a_cache_that_others_use_too_ends_early() {
+        // A guest sees 32 MiB but gets a quarter of it.
+        let caches = [(32768.0, 1.5), (1048576.0, 5.0), (8388608.0, 20.0)];
+        let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
+        assert_eq!(levels[2].cache_bytes, Some(32 << 20), "{:?}", told(&levels));
+        assert_eq!(levels.len(), 4);
+    }
+
+    #[test]
+    fn a_step_that_is_no_known_cache_has_no_size() {
+        let caches = [(32768.0, 1.5), (1048576.0, 5.0), (33554432.0, 20.0)];
+        let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES[..1]);
+        let names: Vec<_> = levels.iter().map(|l| l.name.as_str()).collect();
+        assert_eq!(names, ["L1", "step 2", "step 3", "DRAM"]);
+        assert!(levels[1..].iter().all(|l| l.cache_bytes.is_none()));
+    }
+
+    #[test]
+    fn a_flat_curve_is_one_level_and_a_slope_none() {
+        let flat = levels(&curve(|_| 80.0), &[]);
+        assert_eq!(told(&flat).len(), 1);
+        assert!(levels(&curve(|bytes| bytes / 1000.0), &CACHES).is_empty());
+        let empty = LatencyCurve { points: Vec::new(), ..curve(|_| 80.0) };
+        assert!(levels(&empty, &CACHES).is_empty());
+    }
+}
