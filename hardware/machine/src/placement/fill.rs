@@ -27,9 +27,12 @@ pub(super) struct Filled {
     pub shares: Shares,
     /// Bytes of the units that were spread: huge pages or base pages.
     pub unit: usize,
-    /// Bytes for which no huge page was to be had although they were asked for and there are some.
+    /// Bytes that the kernel spread page by page because it had no huge page left for them.
     pub scattered: usize,
 }
+
+/// A call that failed.
+struct Failed(&'static str, io::Error);
 
 /// Which node should have how much.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,17 +80,27 @@ pub(super) fn place(bytes: usize, asked: &Placement) -> Result<Filled, Error> {
         }
         _ => sys::page(),
     };
-    let failed = |call| move |source| Error::System { asked: asked.to_string(), call, source };
+    let failed = |Failed(call, source)| Error::System { asked: asked.to_string(), call, source };
     let huge = unit > sys::page();
-    let region = Region::new(bytes, Kind::Base { align: unit }).map_err(failed("mmap"))?;
+    let region =
+        Region::new(bytes, Kind::Base { align: unit }).map_err(|error| failed(Failed("mmap", error)))?;
     if let Err(error) = region.transparent(huge) {
+        // A kernel without transparent huge pages; there is nothing to switch off either.
         tracing::debug!("{asked}: madvise: {error}");
     }
-    let policy = fill(&region, &policy, &shares, unit).map_err(failed("placing pages"))?;
+    let policy = fill(&region, &policy, &shares, unit).map_err(failed)?;
     let whole = if huge { region.bytes() / unit * unit } else { 0 };
     let merged = if huge { huge_bytes(region.address()).unwrap_or(whole) } else { 0 };
-    let used = Placement { policy, pages: if merged > 0 { Pages::Transparent } else { Pages::Base } };
-    Ok(Filled { region, used, shares, unit, scattered: whole.saturating_sub(merged) })
+    let (pages, unit, scattered) = match (merged, &policy) {
+        (0, Policy::Weighted(_)) => (Pages::Base, unit, 0),
+        (0, _) => (Pages::Base, sys::page(), 0),
+        (_, Policy::Weighted(_)) => (Pages::Transparent, unit, 0),
+        _ => (Pages::Transparent, unit, whole.saturating_sub(merged)),
+    };
+    if huge && merged == 0 {
+        pages_instead(asked, pages, "the kernel gave none");
+    }
+    Ok(Filled { region, used: Placement { policy, pages }, shares, unit, scattered })
 }
 
 /// What can be done about `policy` here before the kernel is asked.
@@ -128,20 +141,27 @@ fn fill_from_pool(
     nodes: &Nodes,
     shares: &Shares,
 ) -> Result<Filled, String> {
-    let needed = bytes.div_ceil(size);
+    let needed = bytes.div_ceil(size) as u64;
     if turn > 1 && bytes / size < turn {
         return Err(format!("{bytes} B are less than {turn} of them"));
     }
-    let over = if policy.nodes().is_empty() { nodes.usable.clone() } else { policy.nodes() };
-    match nodes::pool(&over, size) {
-        None => return Err("this machine has no pool of them".to_owned()),
-        Some(free) if free < needed as u64 => {
-            return Err(format!("{needed} needed, {free} free on nodes {over}"));
+    let enough = |over: &IdSet, needed: u64| match nodes::pool(over, size) {
+        None => Err("this machine has no pool of them".to_owned()),
+        Some(free) if free < needed => Err(format!("node {over} has {free} free, {needed} are needed")),
+        Some(_) => Ok(()),
+    };
+    match shares {
+        Shares::Turns(weights) if !nodes.single() => {
+            for (&node, &weight) in weights {
+                enough(&IdSet::from([node]), (needed * u64::from(weight)).div_ceil(turn as u64))?;
+            }
         }
-        Some(_) => {}
+        Shares::Any(over) if matches!(policy, Policy::Bind(_)) => enough(over, needed)?,
+        _ => enough(&nodes.usable, needed)?,
     }
     let region = Region::new(bytes, Kind::Pool(size)).map_err(|error| format!("mmap: {error}"))?;
-    let policy = fill(&region, policy, shares, size).map_err(|error| error.to_string())?;
+    let policy =
+        fill(&region, policy, shares, size).map_err(|Failed(call, error)| format!("{call}: {error}"))?;
     let used = Placement { policy, pages: Pages::Huge(size as u64) };
     Ok(Filled { region, used, shares: shares.clone(), unit: size, scattered: 0 })
 }
@@ -153,42 +173,53 @@ fn pages_instead(asked: &Placement, instead: Pages, why: &str) {
 }
 
 /// Faults all of the region in under `policy`; returns the policy that was really followed.
-fn fill(region: &Region, policy: &Policy, shares: &Shares, unit: usize) -> io::Result<Policy> {
+fn fill(region: &Region, policy: &Policy, shares: &Shares, unit: usize) -> Result<Policy, Failed> {
     let placed = match (policy, shares) {
         (Policy::Weighted(weights), _) => fill_in_turns(region, &reduced(weights), unit),
-        // Preferring one node keeps memory together when the kernel moves the thread halfway.
-        (Policy::Local, Shares::Any(home)) => {
-            let home = home.first().into_iter().collect();
-            region.bind(&sys::Policy { mode: sys::Mode::PREFERRED, nodes: home })
-        }
         _ => Ok(()),
     };
-    let bound = placed.and_then(|()| match policy {
-        Policy::Local => Ok(Policy::Local),
-        other => kernel_policy(other, |policy| region.bind(policy)),
-    });
-    let used = match bound {
-        Ok(used) => used,
-        Err(error) if sys::refused(&error) => {
-            if *policy != Policy::Local {
-                nodes::degraded(&format!("the kernel forbids memory policies: {error}"));
+    let bound = placed.and_then(|()| {
+        let bind = |policy: &sys::Policy| region.bind(policy);
+        let bound = match (policy, shares) {
+            // Preferring one node keeps memory together when the kernel moves the thread halfway.
+            (Policy::Local, Shares::Any(home)) => {
+                let nodes = home.first().into_iter().collect();
+                bind(&sys::Policy { mode: sys::Mode::PREFERRED, nodes }).map(|()| Policy::Local)
             }
-            Policy::Local
+            _ => kernel_policy(policy, bind),
+        };
+        bound.map_err(|error| Failed("mbind", error))
+    });
+    let (used, threads) = match bound {
+        Ok(used) => (used, sys::affinity(0).map_or(1, |cpus| cpus.len())),
+        // Local memory is that of this thread.
+        Err(Failed(call, error)) if sys::refused(&error) => {
+            if *policy != Policy::Local {
+                nodes::degraded(&format!("{call}: {error}"));
+            }
+            (Policy::Local, 1)
         }
-        Err(error) => return Err(error),
+        Err(failed) => return Err(failed),
     };
-    let threads = (region.bytes() / WORTH_A_THREAD).min(sys::affinity(0)?.len()).clamp(1, THREADS);
-    let part = region.bytes().div_ceil(threads).next_multiple_of(unit);
-    let parts = (0..region.bytes()).step_by(part).map(|start| start..region.bytes().min(start + part));
-    in_threads(parts.collect(), |part| region.populate(part))?;
+    let populate = |part| region.populate(part).map_err(|error| Failed("madvise", error));
+    let threads = (region.bytes() / WORTH_A_THREAD).min(threads).clamp(1, THREADS);
+    if threads == 1 {
+        populate(0..region.bytes())?;
+    } else {
+        let part = region.bytes().div_ceil(threads).next_multiple_of(unit);
+        let parts = (0..region.bytes()).step_by(part).map(|start| start..region.bytes().min(start + part));
+        in_threads(parts, populate)?;
+    }
     Ok(used)
 }
 
 /// Faults the units in that each node gets in its turns, each node in a thread bound to it.
-fn fill_in_turns(region: &Region, weights: &BTreeMap<u32, u32>, unit: usize) -> io::Result<()> {
-    in_threads(weights.keys().copied().collect(), |node| {
-        sys::set_policy(&sys::Policy { mode: sys::Mode::BIND, nodes: IdSet::from([node]) })?;
-        turns(weights, node, region.bytes(), unit).try_for_each(|run| region.populate(run))
+fn fill_in_turns(region: &Region, weights: &BTreeMap<u32, u32>, unit: usize) -> Result<(), Failed> {
+    in_threads(weights.keys().copied(), |node| {
+        let bind = sys::Policy { mode: sys::Mode::BIND, nodes: IdSet::from([node]) };
+        sys::set_policy(&bind).map_err(|error| Failed("set_mempolicy", error))?;
+        let populate = |run| region.populate(run).map_err(|error| Failed("madvise", error));
+        turns(weights, node, region.bytes(), unit).try_for_each(populate)
     })
 }
 
@@ -209,15 +240,17 @@ fn turns(
     })
 }
 
-/// Does each piece of work in a thread of its own, or in this one where there is but one piece and `work` changes nothing about a thread.
-fn in_threads<W: Send>(pieces: Vec<W>, work: impl Fn(W) -> io::Result<()> + Sync) -> io::Result<()> {
+/// Does each piece of work in a thread of its own.
+fn in_threads<W: Send>(
+    pieces: impl Iterator<Item = W>,
+    work: impl Fn(W) -> Result<(), Failed> + Sync,
+) -> Result<(), Failed> {
     let work = &work;
     std::thread::scope(|scope| {
-        let threads: io::Result<Vec<_>> = pieces
-            .into_iter()
-            .map(|piece| std::thread::Builder::new().spawn_scoped(scope, move || work(piece)))
-            .collect();
-        threads?
+        let start = |piece| std::thread::Builder::new().spawn_scoped(scope, move || work(piece));
+        let threads: io::Result<Vec<_>> = pieces.map(start).collect();
+        let threads = threads.map_err(|error| Failed("a thread to fill memory", error))?;
+        threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })

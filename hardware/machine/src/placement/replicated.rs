@@ -43,7 +43,11 @@ impl<T: Send> Replicated<T> {
         for node in nodes.iter() {
             let make = &mut make;
             let on_node = move || {
-                let _pinned = pin::to_node(node).ok();
+                let _pinned = match pin::to_node(node) {
+                    Ok(pinned) => Some(pinned),
+                    Err(Error::NodeWithoutCpu { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                };
                 let _memory = Scoped::new(&Policy::Bind(IdSet::from([node])))?;
                 make(node)
             };

@@ -88,7 +88,7 @@ pub(super) fn one_node(policy: &Policy, nodes: &Nodes) {
     }
 }
 
-/// Whether the kernel's weights of these nodes are the given ones, up to a common factor.
+/// Whether the kernel's weights of these nodes are in the proportions of the given ones.
 pub(super) fn as_the_kernels(weights: &BTreeMap<u32, u32>) -> bool {
     let nodes: IdSet = weights.keys().copied().collect();
     nodes::kernel_weights(&nodes).is_some_and(|kernels| reduced(&kernels) == reduced(weights))

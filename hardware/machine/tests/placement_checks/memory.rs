@@ -1,0 +1,160 @@
+//! Each policy with base pages.
+
+use std::collections::BTreeMap;
+
+use genuma_machine::IdSet;
+use genuma_machine::placement::{Pages, Placed, Placement, Policy, Scoped, pin};
+
+use super::{cpus, nodes, numa_maps, place, two};
+
+const BYTES: usize = 4 << 20;
+const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
+
+/// Nodes with memory nearest to `node`.
+fn nearest(node: u32) -> IdSet {
+    let row =
+        std::fs::read_to_string(format!("/sys/devices/system/node/node{node}/distance")).expect("distances");
+    let online = super::list("/sys/devices/system/node/online");
+    let far: BTreeMap<u32, u32> =
+        online.iter().zip(row.split_whitespace().map(|word| word.parse().expect("a distance"))).collect();
+    let least = nodes().iter().map(|node| far[&node]).min();
+    nodes().iter().filter(|node| Some(far[node]) == least).collect()
+}
+
+pub fn local() {
+    for (node, cpus) in cpus() {
+        let _pinned = pin::to_cpus(&cpus).expect("a thread on the node");
+        let (_, found) = place(&Policy::Local, Pages::Base, BYTES);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found.keys().all(|&on| nearest(node).contains(on)), "node {node}: {found:?}");
+    }
+}
+
+pub fn bind_to_each() {
+    for node in nodes().iter() {
+        let (placed, found) = place(&Policy::Bind(IdSet::from([node])), Pages::Base, BYTES);
+        assert_eq!(found, BTreeMap::from([(node, 1024)]));
+        assert_eq!(numa_maps(placed.as_ptr()).0, format!("bind:{node}"));
+    }
+}
+
+pub fn bind_to_two() {
+    let (_, found) = place(&Policy::Bind(two()), Pages::Base, BYTES);
+    assert!(found.keys().all(|&node| two().contains(node)), "{found:?}");
+}
+
+/// Whether the pages are spread evenly over `over` and nowhere else.
+fn even(found: &BTreeMap<u32, u64>, over: &IdSet) {
+    let (least, most) = (found.values().min(), found.values().max());
+    assert_eq!(found.keys().copied().collect::<IdSet>(), *over);
+    assert!(most <= least.map(|pages| pages + 1).as_ref(), "{found:?}");
+}
+
+pub fn interleave_over_all() {
+    let (placed, found) = place(&Policy::Interleave(nodes()), Pages::Base, BYTES);
+    even(&found, &nodes());
+    assert_eq!(*placed.placement(), Policy::Interleave(nodes()).into());
+    assert_eq!(numa_maps(placed.as_ptr()).0, format!("interleave:{}", nodes()));
+}
+
+pub fn interleave_over_two() {
+    let (_, found) = place(&Policy::Interleave(two()), Pages::Base, BYTES + 4096 * 5);
+    even(&found, &two());
+}
+
+/// Weights 3, 1, 2, 3, 1, 2, …
+fn weights(over: &IdSet) -> BTreeMap<u32, u32> {
+    over.iter().zip([3, 1, 2].into_iter().cycle()).collect()
+}
+
+/// Whether each node has its share of the pages, give or take a turn.
+pub fn shared(found: &BTreeMap<u32, u64>, weights: &BTreeMap<u32, u32>, unit: u64) {
+    let (pages, turn): (u64, u32) = (found.values().sum(), weights.values().sum());
+    assert_eq!(found.keys().collect::<Vec<_>>(), weights.keys().collect::<Vec<_>>());
+    for (node, &weight) in weights {
+        let share = pages * u64::from(weight) / u64::from(turn);
+        assert!(found[node].abs_diff(share) <= u64::from(weight) * unit, "{found:?} {weights:?}");
+    }
+}
+
+pub fn weighted() {
+    // The greatest common divisor does not count.
+    let given = weights(&nodes()).into_iter().map(|(node, weight)| (node, 7 * weight)).collect();
+    let policy = Policy::Weighted(given);
+    let (placed, found) = place(&policy, Pages::Base, BYTES);
+    shared(&found, &weights(&nodes()), 1);
+    assert_eq!(placed.placement().policy, policy);
+    // One mapping, which automatic balancing leaves alone because it has a policy.
+    assert_eq!(numa_maps(placed.as_ptr()).0, format!("bind:{}", nodes()));
+    let (_, found) = place(&Policy::Weighted(weights(&two())), Pages::Base, BYTES);
+    shared(&found, &weights(&two()), 1);
+}
+
+/// Sets the kernel's weights for as long as `check` takes.
+pub fn with_kernel_weights(weights: &BTreeMap<u32, u32>, check: impl FnOnce()) {
+    let file = |node: &u32| format!("{WEIGHTS}/node{node}");
+    for (node, weight) in weights {
+        std::fs::write(file(node), weight.to_string()).expect("a weight");
+    }
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
+    weights.keys().for_each(|node| std::fs::write(file(node), "1").expect("a weight"));
+    if let Err(why) = done {
+        std::panic::resume_unwind(why);
+    }
+}
+
+pub fn weighted_as_the_kernels() {
+    let ones = nodes().iter().map(|node| (node, 5)).collect();
+    let (placed, found) = place(&Policy::Weighted(ones), Pages::Base, BYTES);
+    even(&found, &nodes());
+    assert_eq!(placed.placement().policy, Policy::KernelWeighted(nodes()));
+}
+
+pub fn kernel_weighted() {
+    let (_, found) = place(&Policy::KernelWeighted(nodes()), Pages::Base, BYTES);
+    even(&found, &nodes());
+    with_kernel_weights(&weights(&nodes()), || {
+        let (placed, found) = place(&Policy::KernelWeighted(nodes()), Pages::Base, BYTES);
+        shared(&found, &weights(&nodes()), 1);
+        assert_eq!(placed.placement().policy, Policy::KernelWeighted(nodes()));
+        assert!(numa_maps(placed.as_ptr()).0.starts_with("weighted"));
+    });
+}
+
+pub fn preferred() {
+    let (placed, found) = place(&Policy::PreferredMany(two()), Pages::Base, BYTES);
+    assert!(found.keys().all(|&node| two().contains(node)), "{found:?}");
+    assert_eq!(placed.placement().policy, Policy::PreferredMany(two()));
+}
+
+pub fn odd_lengths() {
+    let all = [
+        Policy::Local,
+        Policy::Bind(two()),
+        Policy::Interleave(nodes()),
+        Policy::Weighted(weights(&nodes())),
+        Policy::KernelWeighted(nodes()),
+        Policy::PreferredMany(two()),
+    ];
+    for policy in &all {
+        for pages in [Pages::Base, Pages::Transparent] {
+            for bytes in [1, 4097, (2 << 20) + 1, (6 << 20) + 3 * 4096 + 5] {
+                place(policy, pages, bytes);
+            }
+        }
+        let none: Placed<u64> = Placed::zeroed(0, &policy.clone().into()).expect("nothing");
+        assert!(none.is_empty() && none.verify().expect("an answer").fits);
+    }
+}
+
+pub fn policy_is_kept() {
+    let scoped = Scoped::new(&Policy::Interleave(nodes())).expect("a policy");
+    place(&Policy::Weighted(weights(&nodes())), Pages::Base, BYTES);
+    // A placement goes before the thread's policy.
+    let local: Placed<u8> = Placed::zeroed(BYTES, &Placement::from(Policy::Local)).expect("memory");
+    assert!(local.verify().expect("an answer").fits);
+    let foreign = vec![1_u8; 33 << 20];
+    let found = genuma_machine::placement::residence_of(&foreign).expect("an answer");
+    assert_eq!(found.nodes.len(), nodes().len(), "{found}");
+    drop(scoped);
+}
