@@ -15,7 +15,7 @@ pub enum Unavailable {
         there: IdSet,
     },
     /// The machine has no such CPU or node.
-    #[error("there is no {}: this machine has {there}", named(what, asked))]
+    #[error("there is no {what} {asked}: this machine has {there}")]
     Unknown {
         /// `CPU` or `node`.
         what: &'static str,
@@ -33,7 +33,13 @@ pub enum Unavailable {
         online: IdSet,
     },
     /// The nodes have CPUs only.
-    #[error("{} {} no memory: nodes {there} have", named("node", asked), if asked.len() == 1 { "has" } else { "have" })]
+    #[error(
+        "{} {} without memory: {} {} some",
+        named("node", asked),
+        are(asked),
+        named("node", there),
+        have(there)
+    )]
     NoMemory {
         /// Those without memory.
         asked: IdSet,
@@ -63,6 +69,10 @@ fn named(what: &str, ids: &IdSet) -> String {
 
 fn are(ids: &IdSet) -> &'static str {
     if ids.len() == 1 { "is" } else { "are" }
+}
+
+fn have(ids: &IdSet) -> &'static str {
+    if ids.len() == 1 { "has" } else { "have" }
 }
 
 fn confined(what: &str) -> &'static str {

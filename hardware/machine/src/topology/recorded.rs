@@ -33,7 +33,7 @@ impl Recorded {
         let reader = Reader::new(system.tree());
         // What is wrong with the system shows when the recording is read.
         let _ = sysfs::read(&reader, String::new());
-        Recorded { name: "a recording".to_owned(), files: nameless(reader.into_seen()) }
+        Recorded { name: "a recording".to_owned(), files: nameless(told(reader.into_seen())) }
     }
 
     /// Reads a recording from a file.
@@ -94,7 +94,6 @@ impl Recorded {
         for (path, content) in &self.files {
             let path = escaped(path).replace(' ', "\\u{20}");
             let written = match content {
-                None if self.holds(&path) => Ok(()),
                 None => writeln!(text, "{path}/"),
                 Some(content) if content.is_empty() => writeln!(text, "{path}"),
                 Some(content) => writeln!(text, "{path} {}", escaped(content)),
@@ -102,12 +101,6 @@ impl Recorded {
             written.expect("a string takes all");
         }
         text
-    }
-
-    /// Whether there is anything below `folder`.
-    fn holds(&self, folder: &str) -> bool {
-        let below = format!("{folder}/");
-        self.files.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
     }
 }
 
@@ -176,6 +169,23 @@ fn plain(line: &str) -> Option<String> {
     }
     text.push_str(rest);
     Some(text)
+}
+
+/// The same without folders that the files in them tell of.
+fn told(mut files: Seen) -> Seen {
+    let within = |folder: &str| {
+        let below = format!("{folder}/");
+        files.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
+    };
+    let folders: Vec<String> = files
+        .iter()
+        .filter(|(path, text)| text.is_none() && within(path))
+        .map(|(path, _)| path.clone())
+        .collect();
+    folders.iter().for_each(|folder| {
+        files.remove(folder);
+    });
+    files
 }
 
 /// The same files with the names of control groups replaced by `g1`, `g2` and so on.

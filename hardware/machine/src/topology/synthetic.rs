@@ -89,9 +89,9 @@ impl Parts {
             [] => return Err("a part between two commas is empty".to_owned()),
             [size] => self.memory.replace(memory(size)?).is_some(),
             [count, unit] => self.memory.replace(memory(&[count, unit].concat())?).is_some(),
-            _ => return Err(unknown(part)),
+            _ => return Err(unknown(&words.join(" "))),
         };
-        if again { Err(format!("'{}' says again what was said before", part.trim())) } else { Ok(()) }
+        if again { Err(format!("'{}' says again what was said before", words.join(" "))) } else { Ok(()) }
     }
 
     fn finish(self) -> Result<Synthetic, String> {
@@ -120,9 +120,8 @@ impl Parts {
 
 fn unknown(part: &str) -> String {
     format!(
-        "'{}' is none of '8 nodes × 8 cores', '2 threads', '16 GiB', '2 memory-only nodes × 64 GiB' and \
-         'distances 10 16 22'",
-        part.trim()
+        "'{part}' is none of '8 nodes × 8 cores', '2 threads', '16 GiB', '2 memory-only nodes × 64 GiB' and \
+         'distances 10 16 22'"
     )
 }
 

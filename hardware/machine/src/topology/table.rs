@@ -1,6 +1,6 @@
 //! A topology as text for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::size::size;
@@ -44,30 +44,39 @@ impl Topology {
     }
 
     fn weights_in_words(&self) -> String {
-        let Some(weights) = &self.weights else { return "not offered (Linux 6.9 and later do)".to_owned() };
+        let Some(weights) = &self.weights else {
+            return "none shown (Linux 6.9 and later have it)".to_owned();
+        };
+        let different: BTreeSet<u32> = weights.values().copied().collect();
+        if let (Some(weight), 1) = (different.first(), different.len()) {
+            return format!("weight {weight} on every node");
+        }
         let words: Vec<String> =
-            weights.iter().map(|(node, weight)| format!("{weight} on node {node}")).collect();
+            weights.iter().map(|(node, weight)| format!("weight {weight} on node {node}")).collect();
         words.join(", ")
     }
 
     fn node_table(&self) -> String {
         let level = self.caches.iter().map(|cache| cache.level).max();
-        let pools: std::collections::BTreeSet<u64> =
+        let pools: BTreeSet<u64> =
             self.nodes.iter().flat_map(|node| &node.huge_pages).map(|pool| pool.bytes).collect();
-        let mut head = ["node", "CPUs", "cores", "memory", "free"].map(str::to_owned).to_vec();
+        let mut head = ["node", "package", "CPUs", "cores", "memory", "free"].map(str::to_owned).to_vec();
         head.extend(pools.iter().map(|bytes| format!("pages of {} (free)", size(*bytes))));
         head.extend(level.map(|level| format!("L{level}")));
         let mut rows = vec![head];
         for node in &self.nodes {
             let cores = self.cores(&node.cpus).to_string();
-            let mut row = vec![node.id.to_string(), or_none(&node.cpus.to_string()), cores];
+            let packages: IdSet =
+                self.cpus.iter().filter(|cpu| cpu.node == node.id).map(|cpu| cpu.package).collect();
+            let mut row = vec![node.id.to_string(), or_none(&packages.to_string())];
+            row.extend([or_none(&node.cpus.to_string()), cores]);
             row.extend([size(node.memory), size(node.free)]);
             row.extend(pools.iter().map(|bytes| pool(node, *bytes)));
             row.extend(level.map(|level| self.caches_of(node, level)));
             rows.push(row);
         }
-        let right = [true, false, true, true, true];
-        grid(&rows, &(0..rows[0].len()).map(|column| *right.get(column).unwrap_or(&true)).collect::<Vec<_>>())
+        let right: Vec<bool> = rows[0].iter().map(|name| name != "CPUs").collect();
+        grid(&rows, &right)
     }
 
     /// The caches of one level that a node's CPUs have.
@@ -123,7 +132,8 @@ impl Topology {
     }
 
     fn access_table(&self) -> String {
-        let head = ["firmware says: memory of", "from", "read", "write", "read", "write"];
+        let head =
+            ["memory of", "seen from", "read latency", "write latency", "read bandwidth", "write bandwidth"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for node in &self.nodes {
             // The nearest CPUs (class 1) matter to programs; where they are not described, the nearest of any kind.
@@ -133,7 +143,7 @@ impl Topology {
         if rows.len() == 1 {
             return String::new();
         }
-        grid(&rows, &[false, false, true, true, true, true])
+        format!("firmware says (HMAT)\n{}", grid(&rows, &[false, false, true, true, true, true]))
     }
 
     /// What this process may use, when it is less than there is.
@@ -155,7 +165,10 @@ impl Topology {
             facts.push(vec!["memory".to_owned(), format!("{} (control group)", size(bytes))]);
         }
         if let Some(cpus) = self.allowed.cpu_time {
-            facts.push(vec!["CPU time".to_owned(), format!("{cpus:.2} CPUs (control group)")]);
+            facts.push(vec![
+                "CPU time".to_owned(),
+                format!("{} CPUs (control group)", (cpus * 100.0).round() / 100.0),
+            ]);
         }
         if facts.is_empty() { String::new() } else { format!("this process may use\n{}", grid(&facts, &[])) }
     }
@@ -177,7 +190,7 @@ impl Topology {
     /// How many cores these CPUs are threads of.
     fn cores(&self, cpus: &IdSet) -> usize {
         let of = self.cpus.iter().filter(|cpu| cpus.contains(cpu.id));
-        of.map(|cpu| &cpu.siblings).collect::<std::collections::BTreeSet<_>>().len()
+        of.map(|cpu| &cpu.siblings).collect::<BTreeSet<_>>().len()
     }
 }
 
@@ -187,12 +200,20 @@ fn access_row(node: &Node, access: &Access) -> Vec<String> {
         |mbs: Option<u64>| mbs.map_or("?".to_owned(), |mbs| format!("{:.1} GB/s", mbs as f64 / 1e3));
     vec![
         format!("node {}", node.id),
-        or_none(&access.initiators.to_string()),
+        seen_from(&access.initiators),
         latency(access.read_latency_ns),
         latency(access.write_latency_ns),
         bandwidth(access.read_bandwidth_mbs),
         bandwidth(access.write_bandwidth_mbs),
     ]
+}
+
+fn seen_from(nodes: &IdSet) -> String {
+    match nodes.len() {
+        0 => "-".to_owned(),
+        1 => format!("node {nodes}"),
+        _ => format!("nodes {nodes}"),
+    }
 }
 
 fn pool(node: &Node, bytes: u64) -> String {

@@ -198,7 +198,7 @@ fn distances(reader: &Reader<'_>, nodes: &mut [Node], shown: bool) -> Result<(),
         if row.len() != ids.len() {
             return Err(content(
                 &path,
-                format!("{} distances, but {} nodes are online", row.len(), ids.len()),
+                format!("a row of length {}, but {} nodes are online", row.len(), ids.len()),
             ));
         }
         node.distances = ids.iter().copied().zip(row).collect();

@@ -1,0 +1,168 @@
+//! Recorded machines and what is said of them: each recording in `tests/machines/` has a table and JSON beside it.
+//!
+//! `GENUMA_BLESS=1` writes them anew. `scripts/record-machines.sh` makes the recordings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use genuma_machine::topology::{Recorded, Synthetic};
+use genuma_machine::{IdSet, Source, Topology};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
+}
+
+fn recorded(name: &str) -> Topology {
+    let recorded = Recorded::open(&folder().join(format!("{name}.txt"))).expect("a recording");
+    recorded.topology().unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Names of all recordings.
+fn names() -> Vec<String> {
+    let entries =
+        fs::read_dir(folder()).expect("the folder of machines").map(|entry| entry.expect("an entry").path());
+    let recordings = entries.filter(|path| path.extension().is_some_and(|e| e == "txt"));
+    let mut names: Vec<String> =
+        recordings.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[track_caller]
+fn assert_golden(file: &str, said: &str) {
+    let path = folder().join(file);
+    if std::env::var_os("GENUMA_BLESS").is_some() {
+        fs::write(&path, said).expect("a file that can be written");
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(said, golden, "{}", path.display());
+}
+
+#[track_caller]
+fn assert_as_reviewed(name: &str, topology: &Topology) {
+    assert_golden(&format!("{name}.table"), &topology.table());
+    let json = serde_json::to_string_pretty(topology).expect("JSON");
+    assert_golden(&format!("{name}.json"), &format!("{json}\n"));
+    let back: Topology = serde_json::from_str(&json).expect("a topology");
+    assert_eq!(&back, topology, "{name}: JSON loses nothing");
+}
+
+#[test]
+fn recorded_machines_are_told_as_reviewed() {
+    let names = names();
+    assert!(names.len() >= 16, "{names:?}");
+    for name in names {
+        assert_as_reviewed(&name, &recorded(&name));
+    }
+}
+
+#[test]
+fn described_machines_are_told_as_reviewed() {
+    let server: Synthetic = "8 nodes × 8 cores, 2 threads, 16 GiB".parse().expect("a description");
+    assert_as_reviewed("synthetic-server", &server.topology().expect("a machine"));
+    let tiered: Synthetic =
+        "2 nodes x 4 cores, 32 GiB, 2 memory-only nodes x 128 GiB".parse().expect("a description");
+    assert_as_reviewed("synthetic-tiered", &tiered.topology().expect("a machine"));
+}
+
+#[test]
+fn recordings_are_as_they_would_be_written() {
+    for name in names() {
+        let text = fs::read_to_string(folder().join(format!("{name}.txt"))).expect("a recording");
+        let lines: String =
+            text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+        assert_eq!(Recorded::parse(&name, &text).expect("a recording").to_text(), lines, "{name}");
+    }
+}
+
+#[test]
+fn shapes_are_recognised() {
+    let nodes = |name: &str| recorded(name).nodes.iter().map(|node| node.id).collect::<IdSet>().to_string();
+    for (name, expected) in [("1-node", "0"), ("2-nodes", "0-1"), ("4-nodes", "0-3"), ("8-nodes", "0-7")] {
+        assert_eq!(nodes(name), expected);
+    }
+
+    let sparse = recorded("sparse-nodes");
+    assert_eq!(nodes("sparse-nodes"), "0,2,5");
+    assert_eq!(sparse.node(5).expect("node 5").distances[&2], 16);
+    assert_eq!(sparse.cpu(6).expect("CPU 6").node, 5);
+
+    let smt = recorded("smt");
+    assert_eq!(smt.cpu(5).expect("CPU 5").siblings, IdSet::from([4, 5]));
+
+    let tiered = recorded("memory-only-node");
+    assert!(tiered.node(2).expect("node 2").cpus.is_empty());
+    assert_eq!((tiered.memory_nodes(), tiered.cpu_nodes()), (IdSet::from([0, 1, 2]), IdSet::from([0, 1])));
+
+    let hmat = recorded("hmat");
+    let far = &hmat.node(2).expect("node 2").access[1];
+    // Asked of the guest: distance 22, so 176 ns and 45 GiB/s, which HMAT and the kernel count in MiB/s.
+    assert_eq!((far.class, far.read_latency_ns, far.read_bandwidth_mbs), (1, Some(176), Some(45 << 10)));
+
+    let offline = recorded("offline-cpus");
+    assert_eq!(offline.offline, IdSet::from([2, 5, 6]));
+    assert!(offline.caches.iter().all(|cache| cache.cpus.and(&offline.offline).is_empty()));
+
+    let without = recorded("node-without-memory");
+    assert_eq!((without.node(1).expect("node 1").memory, without.memory_nodes()), (0, IdSet::from([0])));
+
+    let pages = recorded("huge-pages");
+    let pool = pages.node(1).expect("node 1").huge_pages[0];
+    assert_eq!((pool.bytes, pool.total, pool.free), (2 << 20, 16, 16));
+
+    assert_eq!(recorded("weights").weights.expect("weights").into_values().collect::<Vec<_>>(), [3, 1]);
+
+    let confined = recorded("cpuset").allowed;
+    assert_eq!((confined.cpus, confined.nodes), (IdSet::from([2, 3, 4, 5]), IdSet::from([1, 2])));
+    // The outer group allows 300 MiB, the inner one 400.
+    assert_eq!((confined.memory, confined.cpu_time), (Some(300 << 20), Some(1.5)));
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let complete = ["1-node", "2-nodes", "4-nodes", "8-nodes", "smt", "hmat", "cpuset", "offline-cpus"];
+    for name in complete {
+        assert_eq!(recorded(name).missing, [""; 0], "{name}");
+    }
+    let cloud = recorded("cloud-2-cores");
+    assert_eq!(cloud.missing.len(), 1);
+    assert_eq!(cloud.nodes[0].memory, 24_684_092 << 10, "of /proc/meminfo, since the node tells of less");
+    let flat = recorded("no-nodes");
+    assert_eq!((flat.nodes.len(), flat.cpus.len()), (1, 8));
+    assert!(
+        flat.missing[0].contains("one node 0 with all CPUs and all memory is assumed"),
+        "{:?}",
+        flat.missing
+    );
+    assert_eq!(recorded("hidden-sys").cpus.len(), 2);
+}
+
+#[test]
+fn what_may_not_be_used_is_refused_with_the_reason() {
+    let confined = recorded("cpuset");
+    let cpus = |ids: &[u32]| match confined.check_cpus(&ids.iter().copied().collect()) {
+        Ok(()) => "fine".to_owned(),
+        Err(e) => e.to_string(),
+    };
+    assert_eq!(cpus(&[2, 5]), "fine");
+    assert_eq!(cpus(&[5, 7]), "CPU 7 is not allowed to this process: its affinity and cpuset leave it 2-5");
+    assert_eq!(
+        cpus(&[0, 1, 2]),
+        "CPUs 0-1 are not allowed to this process: its affinity and cpuset leave it 2-5"
+    );
+    assert_eq!(cpus(&[2, 99]), "there is no CPU 99: this machine has 0-7");
+    assert_eq!(cpus(&[]), "no CPU was named: name at least one of 2-5");
+    let nodes = |ids: &[u32]| match confined.check_nodes(&ids.iter().copied().collect()) {
+        Ok(()) => "fine".to_owned(),
+        Err(e) => e.to_string(),
+    };
+    assert_eq!(nodes(&[1, 2]), "fine");
+    assert_eq!(nodes(&[3]), "node 3 is not allowed to this process: its cpuset has nodes 1-2");
+    assert_eq!(nodes(&[4, 5]), "there is no node 4-5: this machine has 0-3");
+    assert_eq!(nodes(&[]), "no node was named: name at least one of 1-2");
+
+    let offline = recorded("offline-cpus").check_cpus(&IdSet::from([1, 2])).expect_err("CPU 2 is offline");
+    assert_eq!(offline.to_string(), "CPU 2 is offline: 0-1,3-4,7 are online");
+    let without = recorded("node-without-memory").check_nodes(&IdSet::from([0, 1])).expect_err("no memory");
+    assert_eq!(without.to_string(), "node 1 is without memory: node 0 has some");
+}
