@@ -10,6 +10,7 @@ mod report;
 mod signals;
 mod simulate;
 mod sizes;
+mod topology;
 mod voice;
 
 use std::process::ExitCode;
@@ -44,6 +45,7 @@ enum Verb {
     Call(call::Args),
     Simulate(simulate::Args),
     Evaluate(evaluate::Args),
+    Topology(topology::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Call(args) => call::run(args),
         Verb::Simulate(args) => simulate::run(args),
         Verb::Evaluate(args) => evaluate::run(args),
+        Verb::Topology(args) => topology::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     });

@@ -1,0 +1,196 @@
+//! `genuma topology` as a user meets it.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{genuma, installed, names, run, scratch, skipped};
+use serde_json::Value;
+
+/// A recording, or what is said of it, among the tests of the machine crate.
+fn machine(name: &str) -> String {
+    format!("{}/../hardware/machine/tests/machines/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+#[test]
+fn recordings_are_shown_as_table_and_json() {
+    for (option, golden) in [(None, "cpuset.table"), (Some("--json"), "cpuset.json")] {
+        let recording = machine("cpuset.txt");
+        let args = ["topology", "--from", &recording].into_iter().chain(option);
+        assert_eq!(run(args).well().stdout, fs::read_to_string(machine(golden)).expect("golden output"));
+    }
+}
+
+#[test]
+fn descriptions_are_shown() {
+    let shown = run(["topology", "--json", "--synthetic", "3 nodes x 2 cores, 2 threads, 1 GiB"]).well();
+    let shown = json(&shown.stdout);
+    assert_eq!(shown["cpus"].as_array().map(Vec::len), Some(12));
+    assert_eq!(shown["nodes"][2]["cpus"], "4-5,10-11");
+}
+
+#[test]
+fn this_machine_is_recorded_and_shown_again() {
+    let folder = scratch("recorded");
+    let file = folder.join("here.txt");
+    let file = file.to_str().expect("UTF-8");
+    let here = run(["topology", "--json", "--record", file]).well();
+    assert_eq!(names(&folder), ["here.txt"]);
+    let again = run(["topology", "--json", "--from", file]).well();
+    let (here, again) = (json(&here.stdout), json(&again.stdout));
+    assert_eq!(again["origin"], "recording here.txt");
+    for key in ["cpus", "caches", "kernel", "page"] {
+        assert_eq!(here[key], again[key]);
+    }
+    let table = run(["topology"]).well().stdout;
+    assert!(table.starts_with("this machine: ") && table.contains("\nnode  "), "{table}");
+}
+
+#[test]
+fn what_the_affinity_leaves_is_told() {
+    let Some(taskset) = installed("taskset") else { return };
+    let all = json(&run(["topology", "--json"]).well().stdout);
+    let cpus: Vec<u64> =
+        all["cpus"].as_array().expect("CPUs").iter().filter_map(|cpu| cpu["id"].as_u64()).collect();
+    if cpus.len() < 2 || all["allowed"]["cpus"].as_str().is_none_or(|list| !list.starts_with("0-")) {
+        return skipped("there are not two CPUs to choose from");
+    }
+    let confined = Command::new(taskset)
+        .args(["-c", "0", env!("CARGO_BIN_EXE_genuma"), "topology", "--json"])
+        .output()
+        .expect("taskset starts");
+    let confined = json(&String::from_utf8_lossy(&confined.stdout));
+    assert_eq!(confined["allowed"]["cpus"], "0");
+    assert_eq!(confined["cpus"], all["cpus"], "the machine itself is told as a whole");
+}
+
+/// A control group, removed when dropped.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // What cannot be removed is empty, and says by its name whose it is.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// A new control group with a limit of memory, in bytes.
+fn limited(bytes: u64) -> Result<Group, String> {
+    let name = format!("genuma-test-{}", std::process::id());
+    let mut whys = Vec::new();
+    for (folder, limit) in
+        [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")]
+    {
+        let folder = Path::new(folder).join(&name);
+        match fs::create_dir(&folder) {
+            Ok(()) => {
+                let group = Group(folder);
+                let limit = group.0.join(limit);
+                if limit.exists() {
+                    return fs::write(&limit, bytes.to_string()).map(|()| group).map_err(|e| e.to_string());
+                }
+                whys.push(format!("{} does not appear", limit.display()));
+            }
+            Err(e) => whys.push(format!("{}: {e}", folder.display())),
+        }
+    }
+    Err(whys.join("; "))
+}
+
+#[test]
+fn a_limit_of_a_control_group_is_told() {
+    let group = match limited(1 << 30) {
+        Ok(group) => group,
+        Err(why) => return skipped(&format!("no control group can be made: {why}")),
+    };
+    let joins = format!("echo $$ > '{}/cgroup.procs' && exec \"$0\" \"$@\"", group.0.display());
+    let output = Command::new("sh")
+        .args(["-c", &joins, env!("CARGO_BIN_EXE_genuma"), "topology", "--json"])
+        .output()
+        .expect("sh starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!(json(&String::from_utf8_lossy(&output.stdout))["allowed"]["memory"], 1 << 30);
+}
+
+#[test]
+fn bad_input_is_told_in_one_line() {
+    let folder = scratch("bad");
+    let path = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+    let recording = fs::read_to_string(machine("2-nodes.txt")).expect("a recording");
+    let write = |name: &str, text: &str| {
+        fs::write(path(name), text).expect("a file");
+        path(name)
+    };
+    let twice = recording.replacen("node1/cpulist 2-3", "node1/cpulist 1-3", 1);
+    let unlisted: String =
+        recording.lines().filter(|l| !l.contains("node1/cpulist")).map(|l| format!("{l}\n")).collect();
+    let cases = [
+        (path("gone.txt"), format!("{}: No such file or directory (os error 2)", path("gone.txt"))),
+        (path(""), format!("{}: Is a directory (os error 21)", path(""))),
+        (
+            write("json.txt", "{}"),
+            format!("{}: is no recording: its first line is not 'genuma recording 1'", path("json.txt")),
+        ),
+        (
+            write("line.txt", "genuma recording 1\n/a 1\nb 2\n"),
+            format!(
+                "{}:3: a line is a path, which begins with '/', a space, and the file's text",
+                path("line.txt")
+            ),
+        ),
+        (
+            write("twice.txt", &twice),
+            "twice.txt: /sys/devices/system/node/node1/cpulist: CPU 1 is in node 0, too".to_owned(),
+        ),
+        (
+            write("unlisted.txt", &unlisted),
+            "unlisted.txt: /sys/devices/system/node/node1/cpulist: cannot be read, and nothing else tells node 1's \
+             CPUs"
+                .to_owned(),
+        ),
+        ("/dev/zero".to_owned(), "/dev/zero: is no recording: it is larger than 64 MiB".to_owned()),
+    ];
+    for (file, why) in cases {
+        let ended = run(["topology", "--from", &file]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{file}");
+        assert_eq!(ended.stderr, format!("genuma: error: {why}\n"));
+    }
+    let ended = run(["topology", "--synthetic", "8 nodes x 8 cores"]);
+    let why = "'8 nodes x 8 cores' describes no machine: it lacks the memory of a node, such as '16 GiB'";
+    assert_eq!((ended.code, ended.stderr), (Some(1), format!("genuma: error: {why}\n")));
+
+    let nowhere = path("no/such/file");
+    let ended = run(["topology", "--record", &nowhere]);
+    let why = format!("{nowhere}: cannot write: No such file or directory (os error 2)");
+    assert_eq!((ended.code, ended.stderr), (Some(1), format!("genuma: error: {why}\n")));
+}
+
+#[test]
+fn one_machine_is_shown_at_a_time() {
+    let recording = machine("2-nodes.txt");
+    for other in [["--synthetic", "1 node x 1 core, 1 GiB"], ["--record", "never-written"]] {
+        let ended = run(["topology", "--from", &recording].into_iter().chain(other));
+        assert_eq!(ended.code, Some(2));
+        assert!(ended.stderr.contains("cannot be used with"), "{}", ended.stderr);
+    }
+    assert!(!Path::new("never-written").exists());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    // More text than a pipe holds.
+    let many = ["topology", "--json", "--synthetic", "64 nodes x 64 cores, 1 GiB"];
+    let mut child = genuma();
+    let mut child =
+        child.args(many).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("genuma starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("genuma ends");
+    assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
+}
