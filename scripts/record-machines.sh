@@ -3,8 +3,8 @@
 #
 # usage: scripts/record-machines.sh [NAME ...]      all of them by default
 #
-# Each is a QEMU guest of scripts/numavm.sh. The two that no guest can be (cloud-2-cores.txt, a real machine, and
-# sparse-nodes.txt, made by hand) stay as they are. Afterwards `GENUMA_BLESS=1 cargo test -p genuma-machine --test
+# Each is a QEMU guest of scripts/numavm.sh. Those that say in their second line that they are a real machine or made by
+# hand stay as they are. Afterwards `GENUMA_BLESS=1 cargo test -p genuma-machine --test
 # topology_golden` writes the golden output, and git shows what changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,6 +33,7 @@ guest 4-nodes 4 2
 guest 8-nodes 8 1
 NUMAVM_SMT=2 guest smt 2 4
 NUMAVM_MEMONLY=1 guest memory-only-node 2 2
+NUMAVM_MEMLESS=1 guest node-without-memory 1 2
 NUMAVM_MEMONLY=1 NUMAVM_HMAT=1 guest hmat 2 2
 guest huge-pages 2 2 "echo 16 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"
 guest offline-cpus 2 4 "for i in 2 5 6; do echo 0 >/sys/devices/system/cpu/cpu\$i/online; done"

@@ -128,7 +128,7 @@ fn what_is_missing_is_said() {
     assert_eq!(cloud.missing.len(), 1);
     assert_eq!(cloud.nodes[0].memory, 24_684_092 << 10, "of /proc/meminfo, since the node tells of less");
     let flat = recorded("no-nodes");
-    assert_eq!((flat.nodes.len(), flat.cpus.len()), (1, 8));
+    assert_eq!((flat.nodes.len(), flat.cpus.len(), flat.nodes[0].huge_pages[0].total), (1, 8, 4));
     assert!(
         flat.missing[0].contains("one node 0 with all CPUs and all memory is assumed"),
         "{:?}",

@@ -92,3 +92,25 @@ fn a_recording_of_this_machine_tells_the_same() {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     assert!(host.trim().len() < 4 || !text.contains(host.trim()), "no name of the host");
 }
+
+#[test]
+fn files_and_their_recording_tell_the_same() {
+    let text = include_str!("machines/hmat.txt");
+    let folder = tempfile::tempdir().expect("a folder");
+    for line in text.lines().skip(1) {
+        let (path, text) = line.split_once(' ').unwrap_or((line, ""));
+        let file = folder.path().join(path.trim_start_matches('/'));
+        if path.ends_with('/') {
+            std::fs::create_dir_all(&file).expect("a folder");
+        } else {
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            let text = text.replace("\\n", "\n").replace("\\t", "\t");
+            std::fs::write(&file, format!("{text}\n")).expect("a file");
+        }
+    }
+    let mut recorded = Recorded::parse("x", text).expect("a recording").topology().expect("a topology");
+    recorded.origin = "this machine".to_owned();
+    let files = Sysfs::at(folder.path());
+    assert_eq!(files.topology().expect("a topology"), recorded);
+    assert_eq!(Recorded::of(&files).to_text(), text);
+}
