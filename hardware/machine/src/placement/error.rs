@@ -10,10 +10,10 @@ use crate::IdSet;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A policy over no nodes at all.
-    #[error("{policy} names no node: this process may use memory of nodes {usable}")]
+    #[error("{} names no node: this process may use memory of nodes {usable}", policy.trim_end())]
     NoNodes {
         /// What was asked.
-        policy: Policy,
+        policy: String,
         /// Nodes that may be named.
         usable: IdSet,
     },

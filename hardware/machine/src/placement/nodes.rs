@@ -49,7 +49,7 @@ impl Nodes {
             return Err(Error::Weight { policy: policy.clone(), node });
         }
         if named.is_empty() && *policy != Policy::Local {
-            return Err(Error::NoNodes { policy: policy.clone(), usable: self.usable.clone() });
+            return Err(Error::NoNodes { policy: policy.to_string(), usable: self.usable.clone() });
         }
         let (asked, usable) = (policy.to_string(), self.usable.clone());
         let absent = named.without(&self.online);
@@ -128,4 +128,42 @@ pub(super) fn pool(nodes: &IdSet, bytes: usize) -> Option<u64> {
 pub(super) fn degraded(why: &str) {
     static SAID: Once = Once::new();
     SAID.call_once(|| tracing::warn!("memory is not placed, local memory is used instead: {why}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nodes 0, 2 and 5 with gaps between, 7 without memory, 5 outside of the cpuset.
+    fn sparse() -> Nodes {
+        Nodes { online: [0, 2, 5, 7].into(), memory: [0, 2, 5].into(), usable: [0, 2].into() }
+    }
+
+    #[test]
+    fn wrong_asks_name_the_nodes_and_what_may_be_used() {
+        let said = |policy: Policy| sparse().check(&policy).expect_err("a wrong ask").to_string();
+        let may = "may use memory of nodes 0,2";
+        for (policy, why) in [
+            (Policy::Bind([0, 1, 3].into()), "no node 1,3 on this machine: this process"),
+            (Policy::Interleave([2, 7].into()), "node 7 has no memory: this process"),
+            (Policy::PreferredMany([0, 5].into()), "node 5 is outside of this process's cpuset: it"),
+        ] {
+            assert_eq!(said(policy.clone()), format!("{policy}: {why} {may}"));
+        }
+        assert!(said(Policy::KernelWeighted(IdSet::new())).starts_with("kernel-weighted names no node: "));
+        assert!(said(Policy::Weighted([(0, 1), (2, 0)].into())).ends_with("node 2 is not between 1 and 255"));
+    }
+
+    #[test]
+    fn asks_that_can_be_met_pass() {
+        for policy in [
+            Policy::Local,
+            Policy::Bind([2].into()),
+            Policy::Interleave([0, 2].into()),
+            Policy::Weighted([(0, 255), (2, 1)].into()),
+        ] {
+            assert!(sparse().check(&policy).is_ok(), "{policy}");
+        }
+        assert!(!sparse().single());
+    }
 }

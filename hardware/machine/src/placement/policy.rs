@@ -58,10 +58,11 @@ impl fmt::Display for Policy {
             Policy::Bind(nodes) => write!(f, "bind {nodes}"),
             Policy::Interleave(nodes) => write!(f, "interleave {nodes}"),
             Policy::Weighted(weights) => {
-                let mut before = "weighted ";
+                write!(f, "weighted")?;
+                let mut before = ' ';
                 for (node, weight) in weights {
                     write!(f, "{before}{node}:{weight}")?;
-                    before = ",";
+                    before = ',';
                 }
                 Ok(())
             }

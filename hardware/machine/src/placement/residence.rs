@@ -155,3 +155,75 @@ impl fmt::Display for Verdict {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn residence(nodes: &[(u32, u64)], absent: u64) -> Residence {
+        Residence { page: 4096, nodes: nodes.iter().copied().collect(), absent }
+    }
+
+    #[test]
+    fn turns_may_start_anywhere_but_not_leave_a_node_short() {
+        let even = Shares::Turns([(0, 1), (1, 1), (2, 1)].into());
+        let wrong = |nodes: &[(u32, u64)]| {
+            let found = residence(nodes, 0);
+            misplaced(&found, &even, found.present(), 1, 0)
+        };
+        assert_eq!(wrong(&[(0, 3), (1, 3), (2, 3)]), 0);
+        assert_eq!(wrong(&[(0, 3), (1, 4), (2, 3)]), 0);
+        assert_eq!(wrong(&[(0, 5), (1, 3), (2, 2)]), 1);
+        assert_eq!(wrong(&[(0, 10)]), 6);
+        assert_eq!(wrong(&[(0, 3), (1, 3), (5, 3)]), 3);
+    }
+
+    #[test]
+    fn weights_and_units_count() {
+        let shares = Shares::Turns([(0, 3), (1, 1)].into());
+        let wrong = |nodes: &[(u32, u64)], per_unit, scattered| {
+            let found = residence(nodes, 0);
+            misplaced(&found, &shares, found.present(), per_unit, scattered)
+        };
+        assert_eq!(wrong(&[(0, 6), (1, 2)], 1, 0), 0);
+        assert_eq!(wrong(&[(0, 4), (1, 4)], 1, 0), 2);
+        // Eight units of four pages and three pages at the end.
+        assert_eq!(wrong(&[(0, 24 + 2), (1, 8 + 1)], 4, 0), 0);
+        assert_eq!(wrong(&[(0, 20 + 2), (1, 12 + 1)], 4, 0), 4);
+        assert_eq!(wrong(&[(0, 20 + 2), (1, 12 + 1)], 4, 4), 0);
+    }
+
+    #[test]
+    fn pages_elsewhere_than_on_any_node_asked_for_are_misplaced() {
+        let found = residence(&[(0, 5), (3, 2)], 1);
+        assert_eq!(misplaced(&found, &Shares::Any([0].into()), 8, 1, 0), 2);
+        assert_eq!(misplaced(&found, &Shares::Any([0, 3].into()), 8, 1, 0), 0);
+        // What is in no memory is not on a wrong node.
+        let found = residence(&[(0, 2), (1, 1)], 5);
+        assert_eq!(misplaced(&found, &Shares::Turns([(0, 1), (1, 1)].into()), 8, 1, 0), 0);
+    }
+
+    #[test]
+    fn numa_maps_is_read_for_the_mapping_alone() {
+        let maps = "7f00 default file=/bin/x mapped=2 N0=2 kernelpagesize_kB=4\n\
+                    7f0000 interleave:0-1 anon=8 dirty=8 active=0 N0=5 N1=3 kernelpagesize_kB=4\n";
+        let found = from_numa_maps(maps, 0x7f0000, 4096, 9).expect("a line");
+        assert_eq!(found, residence(&[(0, 5), (1, 3)], 1));
+        assert_eq!(found.to_string(), "node 0 5, node 1 3, absent 1");
+        assert_eq!(from_numa_maps(maps, 0x7f1000, 4096, 9), None);
+        // A mapping with more pages than were asked about is another one.
+        assert_eq!(from_numa_maps(maps, 0x7f0000, 4096, 7), None);
+    }
+
+    #[test]
+    fn a_verdict_is_one_line() {
+        let asked = Placement::from(super::super::Policy::Interleave([0, 1].into()));
+        let found = residence(&[(0, 8192), (1, 8192)], 0);
+        let mut verdict = Verdict { asked, bytes: 64 << 20, found, misplaced: 0, fits: true };
+        assert_eq!(verdict.to_string(), "64 MiB interleave 0-1: node 0 8192, node 1 8192: as asked");
+        verdict.found = residence(&[(0, 16000)], 384);
+        (verdict.misplaced, verdict.fits) = (7808, false);
+        let said = "64 MiB interleave 0-1: node 0 16000, absent 384: not as asked: 7808 of 16384 pages are elsewhere";
+        assert_eq!(verdict.to_string(), said);
+    }
+}

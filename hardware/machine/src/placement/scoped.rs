@@ -137,3 +137,18 @@ pub(super) fn kernel_policy(
     }
     Ok(policy.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_divided_by_what_divides_all() {
+        let of = |weights: &[u32]| -> Vec<u32> {
+            reduced(&(0..).zip(weights.iter().copied()).collect()).into_values().collect()
+        };
+        assert_eq!(of(&[12, 4, 8]), [3, 1, 2]);
+        assert_eq!(of(&[5]), [1]);
+        assert_eq!(of(&[255, 254]), [255, 254]);
+    }
+}

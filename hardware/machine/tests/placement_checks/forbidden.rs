@@ -1,5 +1,4 @@
 //! The kernel forbids the calls, as Docker's default profile does.
-#![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use genuma_machine::placement::{
     Error, Pages, Placed, Placement, Policy, Replicated, Scoped, pin, residence_of,
 };
 
-use super::{Check, cpus, logged, nodes, numa_maps};
+use super::{Check, cpus, logged, nodes, numa_maps, seccomp};
 
 /// What must hold there on a machine of several nodes.
 pub const FORBIDDEN: &[Check] = &[
@@ -19,36 +18,12 @@ pub const FORBIDDEN: &[Check] = &[
     ("one warning", one_warning),
 ];
 
-/// From here on this thread and those it starts get EPERM for the calls that place memory and threads.
+/// From here on the kernel forbids the calls, and warnings are kept.
 pub fn forbid() {
     logged::start();
     // So that local memory is one node's.
     std::mem::forget(pin::to_cpu(0).expect("a CPU"));
-    let calls = [
-        libc::SYS_mbind,
-        libc::SYS_set_mempolicy,
-        libc::SYS_get_mempolicy,
-        libc::SYS_move_pages,
-        libc::SYS_sched_setaffinity,
-    ];
-    let filter =
-        |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
-    // Load the call's number, compare it with each, allow; the last line forbids.
-    let mut program = vec![filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-    for (index, call) in calls.iter().enumerate() {
-        let compare = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-        program.push(filter(compare, calls.len() - index, *call as u32));
-    }
-    let answer = libc::BPF_RET | libc::BPF_K;
-    program.push(filter(answer, 0, libc::SECCOMP_RET_ALLOW));
-    program.push(filter(answer, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
-    let filters = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: the program outlives the calls, which read it; the filter cannot be taken off again, which is meant.
-    let done = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filters) == 0
-    };
-    assert!(done, "{}", std::io::Error::last_os_error());
+    seccomp::forbid();
 }
 
 /// The policies of a machine with these nodes.

@@ -158,3 +158,15 @@ pub fn policy_is_kept() {
     assert_eq!(found.nodes.len(), nodes().len(), "{found}");
     drop(scoped);
 }
+
+pub fn filled_by_several() {
+    // Above 64 MiB for each thread; 160 MiB fit the smallest guest.
+    for pages in [Pages::Base, Pages::Transparent] {
+        let (_, found) = place(&Policy::Interleave(nodes()), pages, (160 << 20) + 5);
+        assert_eq!(found.len(), nodes().len(), "{found:?}");
+    }
+    let (node, cpus) = cpus().into_iter().next_back().expect("a node with CPUs");
+    let _pinned = pin::to_cpus(&cpus).expect("a thread on the node");
+    let (_, found) = place(&Policy::Local, Pages::Base, 130 << 20);
+    assert!(found.len() == 1 && nearest(node).contains(*found.keys().next().expect("a node")), "{found:?}");
+}

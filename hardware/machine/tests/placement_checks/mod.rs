@@ -6,6 +6,7 @@ mod threads;
 mod wrong;
 mod forbidden;
 mod logged;
+mod seccomp;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,6 +36,7 @@ pub const EVERYWHERE: &[Check] = &[
     ("preferred", memory::preferred),
     ("odd lengths", memory::odd_lengths),
     ("the thread's own policy is kept", memory::policy_is_kept),
+    ("filled by several threads", memory::filled_by_several),
     ("huge bind", pages::huge_bind),
     ("huge interleave", pages::huge_interleave),
     ("huge weighted", pages::huge_weighted),

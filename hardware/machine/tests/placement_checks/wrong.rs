@@ -9,7 +9,11 @@ use genuma_machine::placement::{Error, Pages, Placed, Placement, Policy, Replica
 use super::{Check, cpus, nodes, place, two};
 
 /// What must hold in the cpuset of nodes and CPUs 0 and 1.
-pub const CPUSET: &[Check] = &[("a cpuset's nodes", cpuset_nodes), ("a cpuset's CPUs", cpuset_cpus)];
+pub const CPUSET: &[Check] = &[
+    ("a cpuset's nodes", cpuset_nodes),
+    ("a cpuset's CPUs", cpuset_cpus),
+    ("a control group's memory", group_memory),
+];
 
 /// What must hold where node 2 has no memory and node 3 no CPU.
 pub const ODD: &[Check] = &[("a node without memory", without_memory), ("a node without CPUs", without_cpus)];
@@ -105,16 +109,17 @@ pub fn all_of_a_node() {
     assert_eq!(found.keys().collect::<Vec<_>>(), [&node]);
 }
 
-/// Moves this process into a group of its own with nodes and CPUs 0 and 1.
+/// Moves this process into a group of its own with nodes and CPUs 0 and 1 and 64 MiB of memory.
 pub fn enter_cpuset() {
-    let root = "/tmp/groups";
-    fs::create_dir_all(root).expect("a folder");
+    let root = "/sys/fs/cgroup";
     let mount = ["-t", "cgroup2", "none", root];
     let mounted = std::process::Command::new("mount").args(mount).status().expect("mount");
     assert!(mounted.success());
-    fs::write(format!("{root}/cgroup.subtree_control"), "+cpuset").expect("a controller");
+    fs::write(format!("{root}/cgroup.subtree_control"), "+cpuset +memory").expect("a controller");
     fs::create_dir_all(format!("{root}/two")).expect("a group");
-    for (file, content) in [("cpuset.mems", "0-1"), ("cpuset.cpus", "0-1"), ("cgroup.procs", "0")] {
+    for (file, content) in
+        [("cpuset.mems", "0-1"), ("cpuset.cpus", "0-1"), ("memory.max", "67108864"), ("cgroup.procs", "0")]
+    {
         fs::write(format!("{root}/two/{file}"), content).expect(file);
     }
 }
@@ -138,6 +143,13 @@ fn cpuset_cpus() {
     let pinned = pin::to_cpu(1).expect("a CPU inside");
     assert_eq!(pin::here().cpu, 1);
     drop(pinned);
+}
+
+fn group_memory() {
+    let (said, free) = too_much(&Policy::Interleave(IdSet::from([0, 1])), 70 << 20);
+    assert!(said.ends_with(" MiB are free in this process's control group"), "{said}");
+    assert!((32 << 20..64 << 20).contains(&free), "{free}");
+    place(&Policy::Bind(IdSet::from([1])), Pages::Base, free as usize * 9 / 10);
 }
 
 fn without_memory() {
