@@ -33,6 +33,7 @@ pub mod levels;
 pub mod measure;
 pub mod profile;
 pub mod check;
+pub mod placement;
 
 pub use measure::measure;
 pub use plan::Plan;
