@@ -205,7 +205,7 @@ fn forbidden() {
         return;
     }
     logged::start();
-    seccomp::forbid();
+    seccomp::forbid(seccomp::PLACING);
     for asked in placements() {
         let placed = Placed::copy_of(&vec![7_u64; 1 << 20], &asked).expect("memory");
         assert_eq!(placed.placement().policy, Policy::Local);

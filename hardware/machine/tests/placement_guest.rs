@@ -5,7 +5,7 @@ mod guest;
 mod placement_checks;
 
 use guest::Guest;
-use placement_checks::{CPUSET, Check, EVERYWHERE, FORBIDDEN, ODD, POOL};
+use placement_checks::{CPUSET, Check, EVERYWHERE, FORBIDDEN, ODD, POOL, UNASKED};
 
 /// Runs this program's checks in the guest and compares what they print with what they should.
 fn all_pass(test: &str, guest: &Guest, inside: &str, tables: &[&[Check]]) {
@@ -29,14 +29,14 @@ fn all_pass(test: &str, guest: &Guest, inside: &str, tables: &[&[Check]]) {
 fn four_nodes() {
     let more = &[("NUMAVM_SMT", "2"), ("NUMAVM_APPEND", "hugepages=0:16,1:16,2:16,3:16")];
     let guest = Guest { nodes: 4, cpus: 2, memory: 256, more };
-    all_pass("four_nodes", &guest, "inside_even", &[EVERYWHERE, POOL, CPUSET, FORBIDDEN]);
+    all_pass("four_nodes", &guest, "inside_even", &[EVERYWHERE, POOL, CPUSET, UNASKED, FORBIDDEN]);
 }
 
 #[test]
 fn eight_nodes() {
     let more = &[("NUMAVM_APPEND", "hugepages=0:8,1:8,2:8,3:8,4:8,5:8,6:8,7:8")];
     let guest = Guest { nodes: 8, cpus: 1, memory: 256, more };
-    all_pass("eight_nodes", &guest, "inside_even", &[EVERYWHERE, POOL, CPUSET, FORBIDDEN]);
+    all_pass("eight_nodes", &guest, "inside_even", &[EVERYWHERE, POOL, CPUSET, UNASKED, FORBIDDEN]);
 }
 
 #[test]
@@ -53,6 +53,7 @@ fn inside_even() {
         placement_checks::run(EVERYWHERE);
         placement_checks::run(POOL);
         placement_checks::run_as("inside_cpuset");
+        placement_checks::run_as("inside_unasked");
         placement_checks::run_as("inside_forbidden");
     }
 }
@@ -72,6 +73,15 @@ fn inside_cpuset() {
     if placement_checks::in_a_guest() {
         placement_checks::enter_cpuset();
         placement_checks::run(CPUSET);
+    }
+}
+
+#[test]
+#[ignore = "runs in the guests that the other tests start"]
+fn inside_unasked() {
+    if placement_checks::in_a_guest() {
+        placement_checks::forbid_asking();
+        placement_checks::run(UNASKED);
     }
 }
 

@@ -11,9 +11,9 @@ use crate::{IdSet, sys};
 /// Refuses `bytes` under `policy` where they do not fit. What other processes take in the meantime is not known.
 pub(super) fn check(bytes: u64, policy: &Policy, nodes: &Nodes) -> Result<(), Error> {
     let asked = || policy.to_string();
-    // One page table of a page for 512 pages.
-    let needed = bytes.saturating_add(bytes / 512);
-    let refuse = |free: u64, place: String| match needed > free {
+    // One page of tables for 512 pages.
+    let with_tables = |bytes: u64| bytes.saturating_add(bytes / 512);
+    let refuse = |free: u64, place: String| match with_tables(bytes) > free {
         true => Err(Error::TooLarge { asked: asked(), bytes, free, place }),
         false => Ok(()),
     };
@@ -36,9 +36,9 @@ pub(super) fn check(bytes: u64, policy: &Policy, nodes: &Nodes) -> Result<(), Er
             let weights = reduced(weights);
             let all: u64 = weights.values().copied().map(u64::from).sum();
             for (&node, &weight) in &weights {
-                let share = (u128::from(needed) * u128::from(weight) / u128::from(all)) as u64;
+                let share = (u128::from(bytes) * u128::from(weight) / u128::from(all)) as u64;
                 let free = free_on(&IdSet::from([node]));
-                if share > free {
+                if with_tables(share) > free {
                     let place = format!("on node {node}, which would get {weight} of every {all} pages");
                     return Err(Error::TooLarge { asked: asked(), bytes: share, free, place });
                 }

@@ -18,12 +18,32 @@ pub const FORBIDDEN: &[Check] = &[
     ("one warning", one_warning),
 ];
 
+/// What must hold where move_pages alone is forbidden, as it is for Docker with `--cap-add SYS_NICE`.
+pub const UNASKED: &[Check] = &[("numa_maps answers for move_pages", unasked)];
+
+/// From here on the kernel does not answer where pages are.
+pub fn forbid_asking() {
+    seccomp::forbid(&[libc::SYS_move_pages]);
+}
+
+fn unasked() {
+    for policy in all(&nodes()) {
+        for (pages, bytes) in [(Pages::Base, (4 << 20) + 5), (Pages::Transparent, 32 << 20)] {
+            let asked = Placement { policy: policy.clone(), pages };
+            let placed: Placed<u8> = Placed::zeroed(bytes, &asked).expect("memory");
+            let verdict = placed.verify().expect("an answer");
+            assert!(verdict.fits, "{verdict}");
+            assert_eq!(verdict.found.nodes, numa_maps(placed.as_ptr()).1);
+        }
+    }
+}
+
 /// From here on the kernel forbids the calls, and warnings are kept.
 pub fn forbid() {
     logged::start();
     // So that local memory is one node's.
     std::mem::forget(pin::to_cpu(0).expect("a CPU"));
-    seccomp::forbid();
+    seccomp::forbid(seccomp::PLACING);
 }
 
 /// The policies of a machine with these nodes.

@@ -16,7 +16,7 @@ use std::process::Command;
 use genuma_machine::IdSet;
 use genuma_machine::placement::{Pages, Placed, Placement, Policy, residence_of};
 
-pub use forbidden::{FORBIDDEN, forbid};
+pub use forbidden::{FORBIDDEN, UNASKED, forbid, forbid_asking};
 pub use pages::POOL;
 pub use wrong::{CPUSET, ODD, enter_cpuset};
 

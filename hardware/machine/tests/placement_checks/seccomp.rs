@@ -1,15 +1,17 @@
 //! Takes calls away from a thread, as a container's seccomp profile does.
 #![allow(unsafe_code)]
 
-/// From here on this thread and those it starts get EPERM for the calls that place memory and threads.
-pub fn forbid() {
-    let calls = [
-        libc::SYS_mbind,
-        libc::SYS_set_mempolicy,
-        libc::SYS_get_mempolicy,
-        libc::SYS_move_pages,
-        libc::SYS_sched_setaffinity,
-    ];
+/// The calls that place memory and threads.
+pub const PLACING: &[libc::c_long] = &[
+    libc::SYS_mbind,
+    libc::SYS_set_mempolicy,
+    libc::SYS_get_mempolicy,
+    libc::SYS_move_pages,
+    libc::SYS_sched_setaffinity,
+];
+
+/// From here on this thread and those it starts get EPERM for `calls`.
+pub fn forbid(calls: &[libc::c_long]) {
     let filter =
         |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
     // Load the call's number, compare it with each, allow; the last line forbids.
