@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call
+.PHONY: help build demo test lint bench-call bench-farm
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -25,3 +25,7 @@ lint: ## check format and lints
 bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 	@scripts/setup.sh build bench
 	@bench/call.sh $(ARGS)
+
+bench-farm: ## time the farm beside crossbeam-channel, rayon and a locked queue
+	@scripts/setup.sh build
+	cargo bench -p genuma-farm --locked --bench peers --bench many
