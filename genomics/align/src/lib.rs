@@ -1,8 +1,12 @@
-//! Places sequences on a reference with minibwa: the part of alignment that calling needs.
+//! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), and the placing of sequences that
+//! calling needs.
 //!
-//! The index is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when it is there, else it is made
+//! For the latter the index is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when it is there, else it is made
 //! once in the work folder. Index construction takes about 11 bytes of memory a base.
 mod placer;
+
+pub mod engine;
+pub mod sam;
 
 pub mod indexed;
 

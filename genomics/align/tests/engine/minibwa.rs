@@ -1,0 +1,326 @@
+//! minibwa against `minibwa map`, built from the same sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use genuma_align::engine::minibwa::{Options, Preset, build_index};
+use genuma_align::engine::{Cut, Engine, Error, Layout, Minibwa, seal};
+use genuma_align::sam::parse_line;
+use tempfile::TempDir;
+
+use crate::data::{
+    Read, answer, answer_in_parallel, assert_same, blocks, genome, lines, pairs, singles, split_sam,
+    write_fasta, write_reads,
+};
+use crate::peers;
+
+struct Bench {
+    folder: TempDir,
+    genome: Vec<(String, Vec<u8>)>,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let (folder, genome) = (tempfile::tempdir().unwrap(), genome(seed));
+        write_fasta(&folder.path().join("ref.fa"), &genome);
+        build_index(&folder.path().join("ref.fa"), &folder.path().join("ref.fa"), 2).unwrap();
+        Bench { folder, genome }
+    }
+
+    fn reference(&self) -> PathBuf {
+        self.folder.path().join("ref.fa")
+    }
+
+    fn load(&self, options: Options) -> Result<Minibwa, Error> {
+        Minibwa::load(&self.reference(), &self.reference(), options, 2)
+    }
+
+    /// What `minibwa map` prints.
+    fn map(&self, binary: &Path, arguments: &[&str], reads: &[Read], layout: Layout) -> Vec<u8> {
+        let files = write_reads(self.folder.path(), reads, layout);
+        let files = files.iter().map(|f| f.to_str().unwrap());
+        let arguments: Vec<&str> =
+            ["map"].iter().chain(arguments).copied().chain(["ref.fa"]).chain(files).collect();
+        peers::run(binary, &arguments, self.folder.path())
+    }
+
+    /// Our lines and theirs are the same, with pieces of several sizes, on one thread and on three.
+    fn compare(&self, options: Options, arguments: &[&str], reads: &[Read], layout: Layout) -> usize {
+        let binary = peers::minibwa().unwrap();
+        let (header, theirs) = split_sam(&self.map(binary, arguments, reads, layout));
+        let engine = self.load(options).unwrap();
+        let what = format!("{layout:?} {arguments:?}");
+        let whole = answer(&engine, &blocks(&engine, reads, layout, 1_000_000));
+        assert_same(&lines(&engine, &whole), &theirs, &what);
+        for templates in [1, 97, 1024] {
+            let blocks = blocks(&engine, reads, layout, templates);
+            assert!(answer(&engine, &blocks) == whole, "{what}: pieces of {templates}");
+            assert!(answer_in_parallel(&engine, &blocks) == whole, "{what}: three threads");
+        }
+        let mut parsed = Vec::new();
+        for line in &theirs {
+            parse_line(line.as_bytes(), engine.contigs(), &mut parsed).unwrap();
+        }
+        assert!(parsed == whole, "{what}: a record made from text has other bytes");
+
+        let sequences = header.iter().filter(|line| line.starts_with("@SQ")).map(|line| format!("{line}\n"));
+        assert_eq!(engine.contigs().header_lines(), sequences.collect::<String>());
+        let program = engine.program();
+        assert!(
+            header.iter().any(|line| line.contains(&format!("PN:{}\tVN:{}", program.name, program.version)))
+        );
+        theirs.len()
+    }
+}
+
+/// Nothing to compare with: the test is skipped and says so.
+fn without_peer(test: &str) -> bool {
+    peers::minibwa().inspect_err(|why| peers::skipped(test, why)).is_err()
+}
+
+#[test]
+fn pairs_are_mapped_as_by_its_command_line() {
+    if without_peer("pairs_are_mapped_as_by_its_command_line") {
+        return;
+    }
+    let bench = Bench::new(1);
+    let reads = pairs(&bench.genome, 5000, 11);
+    let lines = bench.compare(Options::default(), &[], &reads, Layout::Paired);
+    assert!(lines > reads.len(), "some reads have more than one piece");
+    // Blocks of 300 kb: the insert size of each is its own.
+    let options = Options { block: Some(300_000), ..Options::default() };
+    bench.compare(options, &["-K", "300k"], &reads, Layout::Paired);
+}
+
+#[test]
+fn options_do_what_they_do_on_its_command_line() {
+    if without_peer("options_do_what_they_do_on_its_command_line") {
+        return;
+    }
+    let bench = Bench::new(2);
+    let reads = pairs(&bench.genome, 1500, 12);
+    let group = "@RG\\tID:lane one\\tSM:x";
+    let cases = [
+        (Options { read_groups: vec!["lane one".into()], ..Options::default() }, vec!["-R", group]),
+        (Options { secondary: 7, ..Options::default() }, vec!["--outn", "7"]),
+        (
+            Options { secondary: 3, soft_clips: true, comments: true, ..Options::default() },
+            vec!["-Y", "--outn=3", "-y"],
+        ),
+        (Options { primary_first: true, ..Options::default() }, vec!["-5"]),
+        (Options { preset: Preset::Short, ..Options::default() }, vec!["-x", "sr"]),
+        (Options { preset: Preset::Long, ..Options::default() }, vec!["-x", "lr"]),
+    ];
+    for (options, arguments) in cases {
+        bench.compare(options, &arguments, &reads, Layout::Paired);
+    }
+}
+
+#[test]
+fn single_reads_of_all_lengths_are_mapped_as_by_its_command_line() {
+    if without_peer("single_reads_of_all_lengths_are_mapped_as_by_its_command_line") {
+        return;
+    }
+    let bench = Bench::new(3);
+    let reads = singles(&bench.genome, 13);
+    bench.compare(Options::default(), &[], &reads, Layout::Single);
+    let long = Options { preset: Preset::Long, comments: true, ..Options::default() };
+    bench.compare(long, &["-x", "lr", "-y"], &reads, Layout::Single);
+}
+
+#[test]
+fn interleaved_pairs_are_mapped_as_by_its_command_line() {
+    if without_peer("interleaved_pairs_are_mapped_as_by_its_command_line") {
+        return;
+    }
+    let bench = Bench::new(4);
+    // A read of no base does not count as one of a pair for a reader of one file, but it does for us.
+    let reads: Vec<Read> = pairs(&bench.genome, 2500, 14);
+    bench.compare(Options::default(), &[], &reads, Layout::Interleaved);
+    let options = Options { block: Some(200_000), ..Options::default() };
+    bench.compare(options, &["-K", "200k"], &reads, Layout::Interleaved);
+    // Nineteen pairs say nothing of their distance.
+    for few in [0, 1, 19, 20] {
+        bench.compare(Options::default(), &[], &reads[..2 * few], Layout::Interleaved);
+        bench.compare(Options::default(), &[], &reads[..2 * few], Layout::Paired);
+    }
+}
+
+#[test]
+fn reads_from_fasta_and_in_lower_case() {
+    if without_peer("reads_from_fasta_and_in_lower_case") {
+        return;
+    }
+    let bench = Bench::new(5);
+    let mut reads = pairs(&bench.genome, 50, 15);
+    reads.retain(|read| !read.seq.is_empty());
+    reads.iter_mut().enumerate().for_each(|(i, read)| {
+        (read.name, read.comment) = (format!("f{i}"), String::new());
+        read.qual.clear();
+        read.seq.make_ascii_lowercase();
+    });
+    let fasta: String =
+        reads.iter().map(|r| format!(">{}\n{}\n", r.name, String::from_utf8_lossy(&r.seq))).collect();
+    fs::write(bench.folder.path().join("reads.fa"), fasta).unwrap();
+    let printed = peers::run(peers::minibwa().unwrap(), &["map", "ref.fa", "reads.fa"], bench.folder.path());
+    let upper = |line: String| {
+        let mut fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
+        fields[9].make_ascii_uppercase();
+        fields.join("\t")
+    };
+    let theirs: Vec<String> = split_sam(&printed).1.into_iter().map(upper).collect();
+    let engine = bench.load(Options::default()).unwrap();
+    let ours = answer(&engine, &blocks(&engine, &reads, Layout::Single, 10));
+    assert_same(&lines(&engine, &ours), &theirs, "lower case");
+}
+
+#[test]
+fn the_index_is_that_of_its_command_line() {
+    if without_peer("the_index_is_that_of_its_command_line") {
+        return;
+    }
+    let bench = Bench::new(6);
+    peers::run(peers::minibwa().unwrap(), &["index", "ref.fa", "theirs"], bench.folder.path());
+    for extension in ["l2b", "mbw"] {
+        let read = |name: &str| fs::read(bench.folder.path().join(format!("{name}.{extension}"))).unwrap();
+        assert!(read("ref.fa") == read("theirs"), "{extension}");
+    }
+    // It has no seal, and serves all the same.
+    let theirs = bench.folder.path().join("theirs");
+    let engine = Minibwa::load(&theirs, &bench.reference(), Options::default(), 1).unwrap();
+    assert_eq!(engine.contigs().len(), 3);
+}
+
+#[test]
+fn cuts_are_those_of_its_command_line() {
+    let bench = Bench::new(7);
+    let engine = bench.load(Options::default()).unwrap();
+    assert_eq!(engine.cut(Layout::Single), Cut::Anywhere);
+    let Cut::Blocks(two_files) = engine.cut(Layout::Paired) else { panic!("pairs come in blocks") };
+    assert_eq!([99_999_999, 100_000_000].map(|bases| two_files.reached(bases, 2)), [false, true]);
+    let Cut::Blocks(one_file) = engine.cut(Layout::Interleaved) else { panic!("pairs come in blocks") };
+    let cases = [(100_000_000, 39_998), (100_000_000, 40_000), (1_000_000_000, 2)];
+    assert_eq!(cases.map(|(bases, reads)| one_file.reached(bases, reads)), [false, true, true]);
+    let long = bench.load(Options { preset: Preset::Long, ..Options::default() }).unwrap();
+    assert_eq!(long.cut(Layout::Paired), Cut::Anywhere);
+}
+
+#[test]
+fn copies_of_an_index_lie_apart_and_answer_alike() {
+    let bench = Bench::new(8);
+    let copies = [0, 1].map(|_| bench.load(Options::default()).unwrap());
+    let reads = pairs(&bench.genome, 200, 16);
+    let answers = copies.each_ref().map(|copy| answer(copy, &blocks(copy, &reads, Layout::Paired, 64)));
+    assert!(answers[0] == answers[1] && !answers[0].is_empty());
+    let regions = copies.each_ref().map(|copy| copy.regions());
+    let bases: usize = bench.genome.iter().map(|(_, seq)| seq.len()).sum();
+    for (a, b) in regions[0].iter().zip(&regions[1]) {
+        assert_eq!((a.name, a.bytes), (b.name, b.bytes));
+        assert_ne!(a.bytes.as_ptr(), b.bytes.as_ptr());
+        assert!(a.bytes.len().abs_diff(bases) < 1000, "{}: a byte a base", a.name);
+    }
+    assert_eq!(regions[0].len(), 2);
+    assert!(copies[0].bytes() > 2 * bases as u64);
+}
+
+#[test]
+fn a_bad_index_is_refused() {
+    let bench = Bench::new(9);
+    let path = |name: &str| bench.folder.path().join(name);
+    let refused = |what: &str| match bench.load(Options::default()).map(drop) {
+        Err(error) => assert!(error.to_string().contains(what), "{error}"),
+        Ok(()) => panic!("not refused: {what}"),
+    };
+    let [l2b, mbw] = ["ref.fa.l2b", "ref.fa.mbw"].map(&path);
+    let whole = [&l2b, &mbw].map(|file| fs::read(file).unwrap());
+    let spoilt = |file: &Path, at: usize| {
+        let mut bytes = fs::read(file).unwrap();
+        bytes[at] ^= 1;
+        fs::write(file, bytes).unwrap();
+    };
+    let mend = || {
+        fs::write(&l2b, &whole[0]).unwrap();
+        fs::write(&mbw, &whole[1]).unwrap();
+    };
+
+    for (file, at) in [(&l2b, whole[0].len() / 2), (&mbw, whole[1].len() - 9)] {
+        spoilt(file, at);
+        refused("damaged: its bytes changed since it was made; make the index again with `genuma index`");
+        mend();
+    }
+    // The reference is another one than at the time.
+    let fasta = fs::read(bench.reference()).unwrap();
+    write_fasta(&bench.reference(), &genome(10));
+    refused("not an index of");
+    fs::write(bench.reference(), &fasta).unwrap();
+    bench.load(Options::default()).unwrap();
+
+    // Without a seal there are still the sizes.
+    fs::remove_file(seal::path(&l2b)).unwrap();
+    bench.load(Options::default()).unwrap();
+    for (file, bytes) in [(&l2b, &whole[0]), (&mbw, &whole[1])] {
+        for length in [bytes.len() - 1, bytes.len() / 2, 20] {
+            fs::write(file, &bytes[..length]).unwrap();
+            refused(if length == 20 { "not an index of minibwa" } else { "cut short or damaged" });
+        }
+        fs::write(file, [&bytes[..], b"x"].concat()).unwrap();
+        refused("cut short or damaged");
+        spoilt(file, 0);
+        refused("not an index of minibwa");
+        mend();
+    }
+    for at in [9, 15, 17, 23, 33, 47, 57, whole[0].len() - 1] {
+        spoilt(&l2b, at);
+        refused("cut short or damaged");
+        mend();
+    }
+    for at in [6, 14, 22, 30, 38] {
+        spoilt(&mbw, at);
+        refused("cut short or damaged");
+        mend();
+    }
+    let other = Bench { folder: tempfile::tempdir().unwrap(), genome: genome(10)[..1].to_vec() };
+    write_fasta(&other.reference(), &other.genome);
+    build_index(&other.reference(), &other.reference(), 1).unwrap();
+    fs::copy(other.folder.path().join("ref.fa.mbw"), &mbw).unwrap();
+    refused("not of the genome that");
+    fs::remove_file(&mbw).unwrap();
+    refused("no index; make it with `genuma index --engine minibwa");
+}
+
+#[test]
+fn a_bad_reference_is_not_indexed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ref.fa");
+    let cases = [("", "empty"), ("ACGT\n", ">"), (">a\n>b\nACGT\n", "no bases"), (">a\nAC!T\n", "'!'")];
+    for (text, what) in cases {
+        fs::write(&path, text).unwrap();
+        let error = build_index(&path, &path, 1).unwrap_err().to_string();
+        assert!(error.contains(what), "{text:?}: {error}");
+    }
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().map(|f| f.file_name()).collect();
+    assert_eq!(left, ["ref.fa"]);
+}
+
+#[test]
+fn a_read_that_bam_cannot_hold_is_named() {
+    let bench = Bench::new(17);
+    let mut reads = pairs(&bench.genome, 1, 18);
+    let engine = bench.load(Options { comments: true, ..Options::default() }).unwrap();
+    let fault = |reads: &[Read]| {
+        let pieces = blocks(&engine, reads, Layout::Paired, 1);
+        let (mut state, mut drafts, mut out) = (engine.state(), Vec::new(), Vec::new());
+        engine.block(&mut state, &pieces[0], &mut drafts, &mut out).unwrap_err().to_string()
+    };
+    reads[0].comment = "1:N:0:ACGT".into();
+    assert!(
+        fault(&reads).contains("its comment cannot be copied: '1:N:0:ACGT' is no tag"),
+        "{}",
+        fault(&reads)
+    );
+    let name = "n".repeat(255);
+    reads.iter_mut().for_each(|read| read.name.clone_from(&name));
+    assert!(fault(&reads).contains("255 bytes"), "{}", fault(&reads));
+    reads.iter_mut().for_each(|read| read.name = "a\0b".into());
+    assert!(fault(&reads).contains("NUL"), "{}", fault(&reads));
+}
