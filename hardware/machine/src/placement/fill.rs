@@ -195,7 +195,7 @@ fn fill(region: &Region, policy: &Policy, shares: &Shares, unit: usize) -> Resul
         // Local memory is that of this thread.
         Err(Failed(call, error)) if sys::refused(&error) => {
             if *policy != Policy::Local {
-                nodes::degraded(&format!("{call}: {error}"));
+                nodes::degraded(nodes::LOCAL, &format!("{call}: {error}"));
             }
             (Policy::Local, 1)
         }

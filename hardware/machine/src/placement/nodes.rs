@@ -124,10 +124,13 @@ pub(super) fn pool(nodes: &IdSet, bytes: usize) -> Option<u64> {
     nodes.iter().map(free).sum()
 }
 
-/// Logs once a process why memory and threads are not placed.
-pub(super) fn degraded(why: &str) {
+/// What is done instead of placing memory.
+pub(super) const LOCAL: &str = "memory is not placed, local memory is used instead";
+
+/// Logs once a process that placement is not what it could be, and why.
+pub(super) fn degraded(what: &str, why: &str) {
     static SAID: Once = Once::new();
-    SAID.call_once(|| tracing::warn!("memory is not placed, local memory is used instead: {why}"));
+    SAID.call_once(|| tracing::warn!("{what}: {why}"));
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub fn to_cpus(cpus: &IdSet) -> Result<Pinned, Error> {
     match before {
         Ok(before) => Ok(pinned(Some(before), cpus.clone())),
         Err(error) if sys::refused(&error) => {
-            nodes::degraded(&format!("sched_setaffinity: {error}"));
+            nodes::degraded("threads are not pinned", &format!("sched_setaffinity: {error}"));
             Ok(pinned(None, usable))
         }
         Err(error) if sys::unknown(&error) => Err(Error::CpuNotAllowed { cpus: cpus.clone(), usable }),

@@ -58,7 +58,7 @@ impl Scoped {
         match set {
             Ok((before, done)) => Ok(scoped(Some(before), done)),
             Err(error) if sys::refused(&error) => {
-                nodes::degraded(&format!("{call}: {error}"));
+                nodes::degraded(nodes::LOCAL, &format!("{call}: {error}"));
                 Ok(scoped(None, Policy::Local))
             }
             Err(source) => Err(Error::System { asked: policy.to_string(), call, source }),
@@ -84,7 +84,10 @@ impl Drop for Scoped {
 /// Says once that there is nothing to choose.
 pub(super) fn one_node(policy: &Policy, nodes: &Nodes) {
     if *policy != Policy::Local {
-        nodes::degraded(&format!("this process may use memory of one node only, {}", nodes.usable));
+        nodes::degraded(
+            nodes::LOCAL,
+            &format!("this process may use memory of one node only, {}", nodes.usable),
+        );
     }
 }
 
