@@ -16,7 +16,7 @@
 #   NUMAVM_TIMEOUT=S   seconds before the guest is killed              [120]
 #   NUMAVM_OUT=PATH    where files left in /out are unpacked        [nowhere]
 #   NUMAVM_APPEND=...  more kernel parameters
-#   NUMAVM_KERNEL=...  bzImage or vmlinux     [Debian's cloud kernel, fetched]
+#   NUMAVM_KERNEL=...  bzImage or vmlinux, virtio-console built in   [Debian's 6.12 cloud kernel, fetched]
 #
 # The order of nodes is: NODES, MEMLESS, MEMONLY. The kernel is kept in ${XDG_CACHE_HOME:-~/.cache}/numavm.
 # Needs: qemu-system-x86 busybox-static cpio zstd (scripts/setup.sh test), and numactl to offer it.
