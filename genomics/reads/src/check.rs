@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::fastq::Stream;
+use crate::fastq::{Stream, Terms};
 use crate::lane::Lane;
 use crate::meter::Meter;
 use crate::pipeline::check_first_batch;
@@ -21,10 +21,19 @@ const COMPARED: u64 = 1 << 20;
 /// another name, as a link, or as a copy (same size, same first MiB); anything wrong with the first records of a
 /// lane, such as mates that do not match.
 pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
-    let mut seen: Vec<Seen<'_>> = Vec::new();
+    let paths = || lanes.iter().flat_map(Lane::paths);
     let meter = Meter::default();
-    for path in lanes.iter().flat_map(Lane::paths) {
-        Stream::open(path, &meter)?;
+    for path in paths() {
+        Stream::open(path, &meter, &Terms::pairs())?;
+    }
+    refuse_copies(paths())?;
+    lanes.iter().try_for_each(check_first_batch)
+}
+
+/// Refuses regular files that hold the same reads, as far as a look at their size and their first MiB tells.
+pub(crate) fn refuse_copies<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
+    let mut seen: Vec<Seen<'_>> = Vec::new();
+    for path in paths {
         let file = Seen::look(path)?;
         for other in &seen {
             if other.same_reads(&file)? {
@@ -33,7 +42,7 @@ pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
         }
         seen.push(file);
     }
-    lanes.iter().try_for_each(check_first_batch)
+    Ok(())
 }
 
 /// What tells a file from others.

@@ -157,6 +157,20 @@ pub enum RecordFault {
     /// The record is too long to be a read.
     #[error("longer than {0} bytes: not a FASTQ of reads, or damaged")]
     TooLong(usize),
+    /// The header has no name, or nothing before `/1`.
+    #[error("has no name: name every read")]
+    NoName,
+    /// The name does not fit a SAM record.
+    #[error("its name is {length} bytes long, and SAM holds {longest}: shorten the names")]
+    LongName {
+        /// Bytes of the name.
+        length: usize,
+        /// The longest that SAM allows.
+        longest: usize,
+    },
+    /// The name holds a byte that no SAM record can have in it.
+    #[error("{0} in its name is outside '!' to '~': SAM has no place for it, rename the reads")]
+    NameLetter(Shown),
     /// The mate has another name.
     #[error("read \"{name}\" has mate \"{mate}\" in {}: mates must come in the same order", mate_path.display())]
     Names {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::atomic_file::AtomicFile;
 use crate::error::{Error, FileFault, LineFault, Shown};
 use crate::fastq::is_iupac;
-use crate::inflate::{Damage, Inflate};
+use crate::inflate::{Access, Damage, Inflate};
 use crate::meter::Meter;
 
 const CHUNK: usize = 256 << 10;
@@ -37,7 +37,7 @@ impl Reference {
     /// sequence without bases or a letter that is no base.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let meter = Meter::default();
-        let mut inflate = Inflate::open(path, &meter)?;
+        let mut inflate = Inflate::open(path, &meter, &Access::default())?;
         let mut parser = Parser { path, line: 1, headers: Vec::new(), reference: Reference::default() };
         // `chunk[..kept]` is the start of a line whose end has not been read yet.
         let (mut chunk, mut kept) = (vec![0; CHUNK], 0);

@@ -1,65 +1,69 @@
 //! Bytes of a file, decompressed if need be: plain, gzip of one or more members, and BGZF (which is such a gzip).
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Chain, Cursor, PipeReader, Read};
+use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::bgzf::{self, Bgzf};
 use crate::error::{Error, FileFault};
 use crate::meter::Meter;
+use crate::source::Source;
 
 /// Bytes read from the disk at once.
 const DISK_CHUNK: usize = 256 << 10;
 
-/// A file that counts what is read from it.
-struct Metered<'m> {
-    file: File,
-    meter: &'m Meter,
-}
+/// The bytes of a file as they lie on the disk; the first ones have been looked at.
+type Packed<M> = Chain<Cursor<Vec<u8>>, BufReader<Source<M>>>;
 
-impl Read for Metered<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buf)?;
-        self.meter.add_bytes(n as u64);
-        Ok(n)
-    }
+/// How a file may be read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Access {
+    /// Threads that inflate BGZF, beside the one that reads; with 0 that one does it.
+    pub(crate) inflaters: usize,
+    /// Pipes are welcome; waiting for one ends when the other end of this is dropped.
+    pub(crate) pipes: Option<Arc<PipeReader>>,
 }
 
 /// The content of a file; gzip is told by its first bytes, not by its name.
-pub(crate) struct Inflate<'m> {
-    stream: Kind<'m>,
+pub(crate) struct Inflate<M> {
+    stream: Kind<M>,
     /// Met after the last bytes handed out.
     damage: Option<Damage>,
 }
 
-enum Kind<'m> {
-    Plain(BufReader<Metered<'m>>),
-    Gzip(Box<MultiGzDecoder<BufReader<Metered<'m>>>>),
+enum Kind<M> {
+    Plain(Packed<M>),
+    Gzip(Box<MultiGzDecoder<Packed<M>>>),
+    Bgzf(Box<Bgzf<Packed<M>>>),
+    /// The end, or what is between two kinds.
+    Over,
 }
 
-impl<'m> Inflate<'m> {
-    /// Opens a regular file that has at least one byte.
-    pub(crate) fn open(path: &Path, meter: &'m Meter) -> Result<Self, Error> {
+impl<M: Deref<Target = Meter>> Inflate<M> {
+    /// Opens a file that has at least one byte.
+    pub(crate) fn open(path: &Path, meter: M, access: &Access) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        // Asked before opening, because opening a pipe that nobody writes to would wait for ever.
-        if !path.metadata().map_err(unreadable)?.is_file() {
-            return Err(Error::file(path, FileFault::NotRegular));
-        }
-        let file = File::open(path).map_err(unreadable)?;
-        let mut disk = BufReader::with_capacity(DISK_CHUNK, Metered { file, meter });
-        let head = disk.fill_buf().map_err(unreadable)?;
+        let source = Source::open(path, meter, access.pipes.as_ref())?;
+        let mut disk = BufReader::with_capacity(DISK_CHUNK, source);
+        let mut head = Vec::new();
+        // A pipe may give its first bytes one by one.
+        disk.by_ref().take(bgzf::HEADER as u64).read_to_end(&mut head).map_err(unreadable)?;
         if head.is_empty() {
             return Err(Error::file(path, FileFault::Empty));
         }
-        if let Some(found) = other_compression(head) {
+        if let Some(found) = other_compression(&head) {
             let remedy = "decompress it, or compress it with gzip or bgzip";
             return Err(Error::file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
         }
-        let stream = if head.starts_with(&[0x1f, 0x8b]) {
-            Kind::Gzip(Box::new(MultiGzDecoder::new(disk)))
-        } else {
-            Kind::Plain(disk)
+        let (gzip, blocks) = (head.starts_with(&[0x1f, 0x8b]), bgzf::block_size(&head).is_some());
+        let packed = Cursor::new(head).chain(disk);
+        let stream = match (gzip, blocks) {
+            (_, true) => Kind::Bgzf(Box::new(Bgzf::new(packed, access.inflaters))),
+            (true, false) => Kind::Gzip(Box::new(MultiGzDecoder::new(packed))),
+            (false, false) => Kind::Plain(packed),
         };
         Ok(Inflate { stream, damage: None })
     }
@@ -69,14 +73,16 @@ impl<'m> Inflate<'m> {
     /// # Errors
     /// See [`Damage`]; all that could be decompressed has been handed out before.
     pub(crate) fn fill(&mut self, buf: &mut [u8]) -> Result<usize, Damage> {
-        let (stream, gzip): (&mut dyn Read, bool) = match &mut self.stream {
-            Kind::Plain(stream) => (stream, false),
-            Kind::Gzip(stream) => (stream, true),
-        };
         let mut filled = 0;
         while filled < buf.len() && self.damage.is_none() {
+            let (stream, gzip): (&mut dyn Read, bool) = match &mut self.stream {
+                Kind::Plain(stream) => (stream, false),
+                Kind::Gzip(stream) => (stream, true),
+                Kind::Bgzf(stream) => (stream, true),
+                Kind::Over => break,
+            };
             match stream.read(&mut buf[filled..]) {
-                Ok(0) => break,
+                Ok(0) => self.stream = self.after_end(),
                 Ok(n) => filled += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => self.damage = Some(Damage::of(e, gzip)),
@@ -86,6 +92,19 @@ impl<'m> Inflate<'m> {
             Some(damage) => Err(damage),
             None => Ok(filled),
         }
+    }
+
+    /// What follows the stream that has ended: blocks of BGZF may be followed by members that are none.
+    fn after_end(&mut self) -> Kind<M> {
+        let Kind::Bgzf(blocks) = std::mem::replace(&mut self.stream, Kind::Over) else {
+            return Kind::Over;
+        };
+        let (begun, packed) = blocks.into_rest();
+        if begun.is_empty() {
+            return Kind::Over;
+        }
+        let (_, disk) = packed.into_inner();
+        Kind::Gzip(Box::new(MultiGzDecoder::new(Cursor::new(begun).chain(disk))))
     }
 }
 

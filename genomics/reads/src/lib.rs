@@ -1,6 +1,10 @@
 //! Reads in. Modules in the order data flows through them.
 mod lane;
 
+mod source;
+
+mod bgzf;
+
 mod inflate;
 
 mod fastq;
@@ -10,6 +14,8 @@ mod batch;
 mod read_batch;
 
 mod pipeline;
+
+mod stream;
 
 mod check;
 
@@ -30,3 +36,4 @@ pub use lane::{Lane, LaneFiles, Layout, NORMAL, TUMOUR};
 pub use meter::Meter;
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
+pub use stream::{Cut, ReadLane, ReadStream, StreamOptions};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub struct Meter {
     bytes_done: AtomicU64,
     bytes_total: AtomicU64,
+    reads: AtomicU64,
     pairs: AtomicU64,
 }
 
@@ -16,9 +17,14 @@ impl Meter {
         self.bytes_done.load(Relaxed)
     }
 
-    /// Input bytes to read in all, as they lie on the disk; 0 before reading starts.
+    /// Input bytes to read in all, as they lie on the disk; 0 before reading starts, and when a pipe is among the files.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total.load(Relaxed)
+    }
+
+    /// Reads handed out by a [`crate::ReadStream`] so far, mates counted one by one.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Relaxed)
     }
 
     /// Read pairs handed to the workers so far.
@@ -32,6 +38,10 @@ impl Meter {
 
     pub(crate) fn add_bytes(&self, n: u64) {
         self.bytes_done.fetch_add(n, Relaxed);
+    }
+
+    pub(crate) fn add_reads(&self, n: u64) {
+        self.reads.fetch_add(n, Relaxed);
     }
 
     pub(crate) fn add_pairs(&self, n: u64) {

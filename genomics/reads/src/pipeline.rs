@@ -12,7 +12,7 @@ use std::thread;
 
 use crate::batch::PairBatch;
 use crate::error::Error;
-use crate::fastq::{Block, Stream, pair_up, pair_up_interleaved};
+use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved};
 use crate::lane::{Lane, LaneFiles};
 use crate::meter::Meter;
 
@@ -109,13 +109,13 @@ struct Source<'a> {
     meter: &'a Meter,
     first: Mutex<First<'a>>,
     /// The file of read 2; absent before it is opened and when mates are interleaved.
-    second: Mutex<Option<Stream<'a>>>,
+    second: Mutex<Option<Stream<&'a Meter>>>,
 }
 
 /// The only or first file of a lane.
 enum First<'a> {
     Unopened,
-    Open { stream: Stream<'a>, block_records: usize },
+    Open { stream: Box<Stream<&'a Meter>>, limit: Limit },
     Done,
 }
 
@@ -161,12 +161,12 @@ impl<'a> Source<'a> {
             *first = First::Done;
             *first = self.open()?;
         }
-        let First::Open { stream, block_records } = &mut *first else {
+        let First::Open { stream, limit } = &mut *first else {
             return Ok(false);
         };
-        let wanted = *block_records;
-        stream.cut(one, wanted);
-        if one.records() < wanted {
+        let limit = *limit;
+        stream.cut(one, limit);
+        if !one.more {
             *first = First::Done;
         }
         if let LaneFiles::Interleaved(_) = self.lane.files {
@@ -177,8 +177,8 @@ impl<'a> Source<'a> {
         let Some(stream) = second.as_mut() else {
             return Ok(false);
         };
-        stream.cut(two, wanted);
-        if two.records() < wanted {
+        stream.cut(two, limit);
+        if !two.more {
             *second = None;
         }
         Ok(true)
@@ -188,13 +188,14 @@ impl<'a> Source<'a> {
         let path = match &self.lane.files {
             LaneFiles::Interleaved(path) => path,
             LaneFiles::Pair(path, mates) => {
-                *lock(&self.second) = Some(Stream::open(mates, self.meter)?);
+                *lock(&self.second) = Some(Stream::open(mates, self.meter, &Terms::pairs())?);
                 path
             }
         };
-        let stream = Stream::open(path, self.meter)?;
-        let block_records = stream.block_records();
-        Ok(First::Open { stream, block_records })
+        let stream = Box::new(Stream::open(path, self.meter, &Terms::pairs())?);
+        // Blocks of mates have to hold the same records, so bytes do not count.
+        let limit = Limit { records: stream.block_records(), bytes: usize::MAX };
+        Ok(First::Open { stream, limit })
     }
 }
 

@@ -5,15 +5,42 @@ mod common;
 use std::path::Path;
 
 use common::{Folder, bgzf, fastq, gzip, interleave};
-use genuma_reads::{Error, Lane, LaneFiles, Layout, Meter, NORMAL, TUMOUR, check_lanes, for_each_batch};
+use genuma_reads::{
+    Cut, Error, Lane, LaneFiles, Layout, Meter, NORMAL, ReadBatch, ReadLane, ReadStream, StreamOptions,
+    TUMOUR, check_lanes, for_each_batch,
+};
 
 /// The message, with the test folder's name taken out.
 fn said(folder: &Folder, error: Error) -> String {
     error.to_string().replace(&format!("{}/", folder.path().display()), "")
 }
 
-/// What reading a lane says, with one thread and with three.
+/// What pulling reads says.
+fn pulling(folder: &Folder, lane: ReadLane, inflaters: usize) -> String {
+    let options = StreamOptions { inflaters, ..StreamOptions::new(Cut::at_reads(100)) };
+    let pull = || {
+        let (mut stream, mut batch) = (ReadStream::open(&[lane], options)?, ReadBatch::new());
+        while stream.fill(&mut batch)? {}
+        Ok(())
+    };
+    said(folder, pull().expect_err("the input is wrong"))
+}
+
+/// What reading a lane says, with one thread and with three, and pulled.
 fn reading(folder: &Folder, files: LaneFiles) -> String {
+    let lane = match files.clone() {
+        LaneFiles::Pair(one, two) => ReadLane::Pair(one, two),
+        LaneFiles::Interleaved(one) => ReadLane::Interleaved(one),
+    };
+    let text = worked_on(folder, files);
+    for inflaters in [1, 4] {
+        assert_eq!(pulling(folder, lane.clone(), inflaters), text, "{inflaters} inflating threads");
+    }
+    text
+}
+
+/// What batches of pairs say, with one thread and with three.
+fn worked_on(folder: &Folder, files: LaneFiles) -> String {
     let lanes = [Lane { sample: NORMAL, files }];
     let [one, three] = [1, 3].map(|threads| {
         let read = for_each_batch(&lanes, threads, &Meter::default(), || (), |(), _| Ok::<(), Error>(()));
@@ -73,10 +100,13 @@ fn records() {
 
 #[test]
 fn a_line_without_end_does_not_fill_the_memory() {
-    let long = format!("@c/1\n{}", "A".repeat(8 << 20));
+    let folder = Folder::new();
+    let one = folder.write("1.fq", format!("@a\nACGT\n+\nFFFF\n@c/1\n{}", "A".repeat(8 << 20)));
+    let two = folder.write("2.fq", "@a\nACGT\n+\nFFFF\n@c/2\nACGT\n+\nFFFF\n");
+    // Reads that are pulled may be as long as a chromosome.
     assert_eq!(
-        third_record(&long),
-        "a_1.fq: record 3: longer than 1048576 bytes: not a FASTQ of reads, or damaged"
+        worked_on(&folder, LaneFiles::Pair(one, two)),
+        "1.fq: record 2: longer than 1048576 bytes: not a FASTQ of reads, or damaged"
     );
 }
 
@@ -271,7 +301,10 @@ fn files_that_are_not_fit() {
         let bad = folder.write(name, content);
         assert_eq!(checking(&folder, &[&good, &bad]), format!("{name}: {message}"));
         // Without the check, reading says the same.
-        assert_eq!(reading(&folder, LaneFiles::Pair(bad, good.clone())), format!("{name}: {message}"));
+        let files = LaneFiles::Pair(bad, good.clone());
+        // Reads from FASTA can be pulled, though not counted or called.
+        let text = if name == "r.fa" { worked_on(&folder, files) } else { reading(&folder, files) };
+        assert_eq!(text, format!("{name}: {message}"));
     }
     assert_eq!(
         checking(&folder, &[&good, &folder.path().join("absent.fq")]),
@@ -337,4 +370,56 @@ fn lists_of_files() {
     assert!(interleaved.iter().all(|lane| lane.sample == TUMOUR && lane.paths().count() == 1));
     let pairs = Lane::from_files(NORMAL, &files[..2], Layout::Pairs).unwrap();
     assert_eq!(pairs, [Lane { sample: NORMAL, files: LaneFiles::Pair("a_1".into(), "a_2".into()) }]);
+}
+
+#[test]
+fn names_that_no_sam_record_can_have() {
+    let long = "n".repeat(255);
+    let cases = [
+        ("@\nACGT\n+\nFFFF\n", "has no name: name every read"),
+        ("@ x\nACGT\n+\nFFFF\n", "has no name: name every read"),
+        ("@/1\nACGT\n+\nFFFF\n", "has no name: name every read"),
+        (
+            "@a\x07b\nACGT\n+\nFFFF\n",
+            "byte 0x07 in its name is outside '!' to '~': SAM has no place for it, rename the reads",
+        ),
+        (">x\n\n> y\nA\n", "has no name: name every read"),
+        (
+            &format!("@{long}\nACGT\n+\nFFFF\n"),
+            "its name is 255 bytes long, and SAM holds 254: shorten the names",
+        ),
+    ];
+    for (text, message) in cases {
+        let folder = Folder::new();
+        let path = folder.write("r.fq", text);
+        let record = if text.starts_with('>') { 2 } else { 1 };
+        assert_eq!(pulling(&folder, ReadLane::Single(path), 1), format!("r.fq: record {record}: {message}"));
+    }
+}
+
+#[test]
+fn what_cannot_be_pulled() {
+    let folder = Folder::new();
+    let good = folder.write("good.fq", fastq(0, 5, 1));
+    let absent = folder.path().join("absent");
+    assert_eq!(
+        pulling(&folder, ReadLane::Pair(good.clone(), absent), 1),
+        "absent: cannot read: No such file or directory (os error 2)"
+    );
+    assert_eq!(
+        pulling(&folder, ReadLane::Pair(good.clone(), good), 1),
+        "good.fq and good.fq are the same reads: give each file once"
+    );
+    assert_eq!(
+        pulling(&folder, ReadLane::Pair("-".into(), "-".into()), 1),
+        "- and - are the same reads: give each file once"
+    );
+    assert_eq!(
+        pulling(&folder, ReadLane::Single("/dev/null".into()), 1),
+        "/dev/null: is empty: give a file with at least one record"
+    );
+    assert_eq!(
+        pulling(&folder, ReadLane::Single(folder.path().into()), 1).rsplit("cannot").next(),
+        Some(" read: Is a directory (os error 21)")
+    );
 }

@@ -4,22 +4,25 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::record::{is_printable, usual};
 use super::*;
+use crate::batch::PairBatch;
 
 type Owned = (Vec<u8>, [Vec<u8>; 4]);
 
 /// Pairs before the first error, and the record and fault of that error.
 type Outcome = (Vec<Owned>, Option<(u64, RecordFault)>);
 
-fn parsed(path: &Path, chunk: usize, block_records: usize) -> Outcome {
+fn parsed(path: &Path, chunk: usize, limit: Limit) -> Outcome {
     let meter = Meter::default();
     let mut pairs = Vec::new();
     let mut run = || -> Result<(), Error> {
-        let mut stream = Stream::with_chunk(path, &meter, chunk)?;
+        let terms = Terms { chunk, ..Terms::pairs() };
+        let mut stream = Stream::open(path, &meter, &terms)?;
         let (mut block, mut batch) = (Block::default(), PairBatch::default());
         loop {
-            stream.cut(&mut block, block_records);
-            let records = block.records();
+            stream.cut(&mut block, limit);
+            let more = block.more;
             let result = pair_up_interleaved(&mut block, path, &mut batch);
             pairs.extend(batch.iter().map(|p| {
                 let [one, two] = p.mates;
@@ -27,7 +30,7 @@ fn parsed(path: &Path, chunk: usize, block_records: usize) -> Outcome {
             }));
             batch.clear();
             result?;
-            if records < block_records {
+            if !more {
                 return Ok(());
             }
         }
@@ -116,14 +119,19 @@ fn naive(text: &[u8], path: &Path) -> Outcome {
 struct Text {
     bytes: Vec<u8>,
     chunk: usize,
-    block_records: usize,
+    limit: Limit,
 }
 
 impl std::fmt::Debug for Text {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Text { bytes, chunk, block_records } = self;
-        write!(f, "\"{}\", chunk {chunk}, {block_records} records a block", bytes.escape_ascii())
+        let Text { bytes, chunk, limit } = self;
+        write!(f, "\"{}\", chunk {chunk}, {limit:?}", bytes.escape_ascii())
     }
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    let bytes = prop_oneof![Just(usize::MAX), 1usize..1000];
+    (1usize..5, bytes).prop_map(|(pairs, bytes)| Limit { records: 2 * pairs, bytes })
 }
 
 fn text() -> impl Strategy<Value = Text> {
@@ -133,8 +141,8 @@ fn text() -> impl Strategy<Value = Text> {
     // What a mutation writes, and where (as a share of the text); some do nothing, some cut the text short.
     let change = prop::option::of((0.0f64..1.0, prop::sample::select(b"\n\r@+ /12\x00~!AX".to_vec())));
     let cut = prop::option::weighted(0.3, 0.0f64..1.0);
-    (records, change, cut, 0..4, 1usize..300, 1usize..5).prop_map(
-        |(records, change, cut, ending, chunk, block_pairs)| {
+    (records, change, cut, 0..4, 1usize..300, limit()).prop_map(
+        |(records, change, cut, ending, chunk, limit)| {
             let mut bytes = Vec::new();
             for (i, (one, two, style, quality, crlf)) in records.iter().enumerate() {
                 let end = if *crlf { "\r\n" } else { "\n" };
@@ -165,7 +173,7 @@ fn text() -> impl Strategy<Value = Text> {
                 1 => bytes.extend(b"\n\r\n"),
                 _ => {}
             }
-            Text { bytes, chunk, block_records: 2 * block_pairs }
+            Text { bytes, chunk, limit }
         },
     )
 }
@@ -183,7 +191,76 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.fq");
         std::fs::write(&path, &text.bytes).unwrap();
-        prop_assert_eq!(parsed(&path, text.chunk, text.block_records), naive(&text.bytes, &path));
+        prop_assert_eq!(parsed(&path, text.chunk, text.limit), naive(&text.bytes, &path));
+    }
+}
+
+/// Names with comments, and bases, of all records of a FASTA file, and what stopped the reading.
+fn joined(path: &Path, terms: &Terms, limit: Limit) -> (Vec<[Vec<u8>; 2]>, Option<String>) {
+    let meter = Meter::default();
+    let mut stream = Stream::open(path, &meter, terms).unwrap();
+    let (mut block, mut records) = (Block::default(), Vec::new());
+    loop {
+        stream.cut(&mut block, limit);
+        for index in 0..block.records() {
+            let [header, seq, plus, qual] = block.lines(index);
+            assert!(plus.is_empty() && qual.is_empty());
+            records.push([header.to_vec(), seq.to_vec()]);
+        }
+        assert!(!block.more || block.records().is_multiple_of(2) && block.records() >= 2);
+        if !block.more {
+            return (records, block.fault.take().map(|e| e.to_string()));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 1500,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(41),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn fasta_lines_are_joined_wherever_chunks_end(
+        lines in prop::collection::vec("(>[a-z ]{0,9}|[ACGT]{0,30}|)\r?\n", 0..40),
+        end in "(>[a-z]{0,3}|[ACGT]{1,9})?\r?",
+        chunk in 1usize..60,
+        limit in limit(),
+    ) {
+        let text = format!(">first\n{}{end}", lines.concat());
+        let mut expected: Vec<[Vec<u8>; 2]> = Vec::new();
+        for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
+            if line.starts_with('>') {
+                expected.push([line.into(), Vec::new()]);
+            } else {
+                expected.last_mut().unwrap()[1].extend(line.bytes());
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.fa");
+        std::fs::write(&path, &text).unwrap();
+        let terms = Terms { chunk, ..Terms::reads(Access::default()) };
+        prop_assert_eq!(joined(&path, &terms, limit), (expected, None));
+    }
+}
+
+#[test]
+fn a_record_without_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r");
+    let terms = Terms { chunk: 100, longest: 1000, ..Terms::reads(Access::default()) };
+    let limit = Limit { records: 1024, bytes: usize::MAX };
+    let long = "A".repeat(5000);
+    let lines = "ACGT\n".repeat(1000);
+    for text in [format!(">a\nAC\n>b\n{long}"), format!(">a\nAC\n>b\n{lines}"), format!(">a\nAC\n>{long}")] {
+        std::fs::write(&path, text).unwrap();
+        let (records, fault) = joined(&path, &terms, limit);
+        assert_eq!(records, [[b">a".to_vec(), b"AC".to_vec()]]);
+        let said =
+            format!("{}: record 2: longer than 1000 bytes: not a FASTQ of reads, or damaged", path.display());
+        assert_eq!(fault, Some(said));
     }
 }
 
@@ -195,7 +272,7 @@ fn long_records_make_blocks_of_few() {
         let (seq, qual) = ("A".repeat(length), "F".repeat(length));
         std::fs::write(&path, format!("@r\n{seq}\n+\n{qual}\n")).unwrap();
         let meter = Meter::default();
-        let stream = Stream::open(&path, &meter).unwrap();
+        let stream = Stream::open(&path, &meter, &Terms::pairs()).unwrap();
         assert_eq!(stream.block_records(), expected, "reads of {length} bp");
     }
 }
@@ -206,6 +283,6 @@ fn letters_and_qualities_are_the_documented_ones() {
         let letter = b"ACGTUNRYSWKMBDHV".contains(&b.to_ascii_uppercase());
         assert_eq!(is_iupac(b), letter, "{b}");
         assert!(!usual(b) || letter, "{b}");
-        assert_eq!(is_quality(b), (33..=126).contains(&b), "{b}");
+        assert_eq!(is_printable(b), (33..=126).contains(&b), "{b}");
     }
 }

@@ -1,11 +1,15 @@
 //! Test files.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
 
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
+use genuma_reads::{Cut, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tempfile::TempDir;
 
 /// A folder of test files that goes when it is dropped.
@@ -82,4 +86,74 @@ pub fn bgzf(text: &[u8]) -> Vec<u8> {
         bytes.extend((part.len() as u32).to_le_bytes());
     }
     bytes
+}
+
+/// A read by its fields: name, comment, bases, qualities.
+pub type Read = [Vec<u8>; 4];
+
+/// A batch: lane, reads of the lane before it, whether they are pairs, reads.
+pub type Batch = (u32, u64, bool, Vec<Read>);
+
+fn owned(batch: &ReadBatch) -> Batch {
+    let reads = batch.iter().map(|r| [r.name, r.comment, r.seq, r.qual].map(<[u8]>::to_vec)).collect();
+    (batch.lane, batch.before, batch.paired, reads)
+}
+
+/// All batches, up to an error; also checks what holds for any stream.
+pub fn pull(lanes: &[ReadLane], options: StreamOptions) -> (Vec<Batch>, Option<Error>) {
+    let meter = options.meter.clone();
+    let mut stream = match ReadStream::open(lanes, options) {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let (mut batch, mut batches) = (ReadBatch::new(), Vec::new());
+    let error = loop {
+        match stream.fill(&mut batch) {
+            Ok(true) => batches.push(owned(&batch)),
+            Ok(false) => break None,
+            Err(error) => break Some(error),
+        }
+        assert!(!batch.is_empty());
+        assert_eq!(batch.bases(), batch.iter().map(|read| read.seq.len() as u64).sum::<u64>());
+    };
+    assert!(batch.is_empty());
+    assert!(!stream.fill(&mut batch).unwrap(), "after the end comes nothing more");
+    if error.is_none() {
+        let reads: usize = batches.iter().map(|(.., reads)| reads.len()).sum();
+        assert_eq!(meter.reads() as usize, reads, "every read is counted");
+    }
+    (batches, error)
+}
+
+pub fn reads(lanes: &[ReadLane]) -> Vec<Read> {
+    let (batches, error) = pull(lanes, StreamOptions::new(Cut::at_reads(1000)));
+    assert!(error.is_none(), "{error:?}");
+    batches.into_iter().flat_map(|(.., reads)| reads).collect()
+}
+
+/// Makes pipes of files: threads write them once, byte by byte at first.
+pub fn as_pipes(lane: ReadLane) -> ReadLane {
+    let pipe = |path: PathBuf| {
+        let fifo = path.with_extension("fifo");
+        make_fifo(&fifo);
+        let writing = fifo.clone();
+        thread::spawn(move || {
+            let content = std::fs::read(path).unwrap();
+            let mut fifo = OpenOptions::new().write(true).open(writing).unwrap();
+            let (first, rest) = content.split_at(content.len().min(3));
+            first.iter().for_each(|byte| fifo.write_all(&[*byte]).unwrap());
+            // The reader may have met an error and gone.
+            let _ = fifo.write_all(rest);
+        });
+        fifo
+    };
+    match lane {
+        ReadLane::Single(one) => ReadLane::Single(pipe(one)),
+        ReadLane::Pair(one, two) => ReadLane::Pair(pipe(one), pipe(two)),
+        ReadLane::Interleaved(one) => ReadLane::Interleaved(pipe(one)),
+    }
+}
+
+pub fn make_fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }

@@ -1,0 +1,96 @@
+//! Where bytes come from: regular files, and pipes, which must not keep a thread that nobody needs any more.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, Read};
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::error::{Error, FileFault};
+use crate::meter::Meter;
+
+/// Names the standard input in a list of files.
+const STDIN: &str = "-";
+
+/// Whether a file is the standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new(STDIN)
+}
+
+/// Whether a file can be read again and has a length.
+pub(crate) fn is_regular(path: &Path) -> io::Result<bool> {
+    Ok(!is_stdin(path) && path.metadata()?.is_file())
+}
+
+/// An open file that counts what is read from it.
+pub(crate) struct Source<M> {
+    file: File,
+    meter: M,
+    /// Present for anything but a regular file: its other end is dropped when nobody needs the bytes any more.
+    stop: Option<Arc<PipeReader>>,
+}
+
+impl<M: Deref<Target = Meter>> Source<M> {
+    /// Opens a file; anything but a regular one only when there is a way to `stop` waiting for it.
+    pub(crate) fn open(path: &Path, meter: M, stop: Option<&Arc<PipeReader>>) -> Result<Self, Error> {
+        let unreadable = |source| Error::Read { path: path.into(), source };
+        // Asked before opening, because opening a pipe that nobody writes to would wait for ever.
+        if is_regular(path).map_err(unreadable)? {
+            return Ok(Source { file: File::open(path).map_err(unreadable)?, meter, stop: None });
+        }
+        let Some(stop) = stop else {
+            return Err(Error::file(path, FileFault::NotRegular));
+        };
+        let file = if is_stdin(path) {
+            io::stdin().as_fd().try_clone_to_owned().map(File::from)
+        } else {
+            let flags = OFlags::NONBLOCK.bits() as i32;
+            OpenOptions::new().read(true).custom_flags(flags).open(path)
+        };
+        Ok(Source { file: file.map_err(unreadable)?, meter, stop: Some(stop.clone()) })
+    }
+
+    /// Waits until there is something to read; false when nobody needs it any more.
+    fn wait(&self, stop: &PipeReader) -> io::Result<bool> {
+        let mut both = [PollFd::new(&self.file, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        loop {
+            match poll(&mut both, None) {
+                Err(Errno::INTR) => continue,
+                polled => polled?,
+            };
+            if !both[1].revents().is_empty() {
+                return Ok(false);
+            }
+            if !both[0].revents().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl<M: Deref<Target = Meter>> Read for Source<M> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(stop) = &self.stop
+                && !self.wait(stop)?
+            {
+                return Ok(0);
+            }
+            match self.file.read(buf) {
+                // Another reader of the same pipe was faster.
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.stop.is_some() => {}
+                Err(e) => return Err(e),
+                Ok(n) => {
+                    self.meter.add_bytes(n as u64);
+                    return Ok(n);
+                }
+            }
+        }
+    }
+}
