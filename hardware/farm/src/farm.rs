@@ -70,14 +70,14 @@ impl Drop for Stop<'_> {
 impl Farm {
     /// A farm with a worker on each seat. Threads may share a CPU.
     pub fn new(seats: Vec<Seat>) -> Self {
-        Farm { seats, tasks_per_worker: 64, timed: false }
+        Farm { seats, tasks_per_worker: 256, timed: false }
     }
 
-    /// How many tasks each worker has; 64 unless set.
+    /// How many tasks each worker has; 256 unless set.
     ///
-    /// A worker with `n` tasks has that much to do while its master is busy, and goes on for `n` tasks while a slow one
-    /// elsewhere holds up the order. So give 64 and more when tasks take a microsecond, 4 and more when they take
-    /// milliseconds, and more than the slowest task is slower than the others.
+    /// A worker with `n` tasks goes on for `n` tasks while a slow one elsewhere holds up the order, so give more than the
+    /// slowest task is slower than the others. Where tasks take a microsecond, several dozen are also what a worker needs to
+    /// have in its ring while its master is busy. Where they are large and equally long, 4 do.
     #[must_use]
     pub fn tasks_per_worker(mut self, tasks: usize) -> Self {
         self.tasks_per_worker = tasks;

@@ -26,8 +26,8 @@ pub(crate) struct Lane<'a, T, E> {
     returned: u64,
     /// Results that the master wants before it is woken, in all.
     wanted: u64,
-    /// Its free tasks that are kept back for now.
-    kept: usize,
+    /// How many tasks may be with it for now.
+    limit: usize,
     /// The worker, counted over the whole farm.
     worker: usize,
     seat: Seat,
@@ -38,12 +38,12 @@ impl<'a, T, E> Lane<'a, T, E> {
     /// The lane to a worker that is ready.
     pub(crate) fn new(worker: usize, seat: Seat, ready: Ready<T, E>, wire: &'a Wire) -> Self {
         let Ready { out, back, tasks: free } = ready;
-        Lane { out, back, free, away: 0, returned: 0, wanted: 0, kept: 0, worker, seat, wire }
+        Lane { out, back, free, away: 0, returned: 0, wanted: 0, limit: 0, worker, seat, wire }
     }
 
     /// Whether the worker may be given a task.
     fn has_room(&self) -> bool {
-        self.free.len() > self.kept
+        self.away < self.limit && !self.free.is_empty()
     }
 
     /// Whether as many results are there as the master wants to be woken for.
@@ -117,6 +117,7 @@ where
     /// Reads and hands on until all is done or something fails.
     pub(crate) fn run(mut self) -> Ended<E> {
         let _abort = AbortOnPanic(self.desk, self.me);
+        self.set_limits();
         let error = loop {
             if self.desk.is_aborted() {
                 break None;
@@ -193,7 +194,9 @@ where
             return;
         }
         let (me, desk) = (self.me, self.desk);
-        self.pace.watch(self.results);
+        if self.pace.watch(self.results) {
+            self.set_limits();
+        }
         // When another is reading there may be results to see to meanwhile.
         let _ = desk.read(me, |input| {
             let mut room = BURST;
@@ -258,21 +261,21 @@ where
         self.set_alarms();
         let slept = self.post.0.sleep_unless(|| self.lanes.iter().any(Lane::rings) || self.may_go_on());
         self.sleeps += u64::from(slept);
-        self.keep_back();
+        self.set_limits();
     }
 
+    /// Sets how many tasks each worker may have.
+    ///
     /// Where threads share CPUs, a master that was woken runs only when the worker on its CPU has nothing left to do. If the
     /// others had no more to do than that one, they would be idle from then on. So the worker where the master runs gets half
-    /// of its tasks only: it is the first to be done, and the master is back in time for the others.
-    fn keep_back(&mut self) {
-        if self.spins > 0 {
-            return;
-        }
-        let here = Some(pin::here().cpu);
-        let alone = self.lanes.iter().all(|lane| lane.seat.cpu == here);
+    /// of what the others get: it is the first to be done, and the master is back in time for the others.
+    fn set_limits(&mut self) {
+        let stock = self.pace.stock();
+        let here = (self.spins == 0).then(|| pin::here().cpu);
+        let shares = |lane: &Lane<'_, T, E>| here.is_some() && lane.seat.cpu == here;
+        let alone = self.lanes.iter().all(shares);
         for lane in &mut self.lanes {
-            let all = lane.free.len() + lane.away;
-            lane.kept = if lane.seat.cpu == here && !alone { all / 2 } else { 0 };
+            lane.limit = if shares(lane) && !alone { stock / 2 } else { stock };
         }
     }
 

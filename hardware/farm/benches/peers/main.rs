@@ -42,13 +42,13 @@ fn main() {
     let _ = fs::remove_dir_all(FOUND);
     let cpus = pin::allowed();
     let seats: Vec<Seat> = cpus.iter().map(|cpu| Seat { cpu: Some(cpu), node: None }).take(2).collect();
-    let size = Size { seats, tasks_per_worker: 64 };
+    let size = Size { seats, tasks_per_worker: 256 };
 
     let mut criterion = Criterion::default()
         .output_directory(Path::new(FOUND))
         .sample_size(15)
         .warm_up_time(Duration::from_millis(500))
-        .measurement_time(Duration::from_secs(4))
+        .measurement_time(Duration::from_secs(3))
         .configure_from_args();
     for load in &LOADS {
         let mut group = criterion.benchmark_group(load.name);
