@@ -6,9 +6,9 @@ set -euo pipefail
 
 # minibwa is C and is bound by bindgen (libclang).
 build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
-# The tools that judge our files: VCF, BAM, and the report in a browser; bzip2 unpacks test data.
+# The tools that judge our files: VCF, BAM, k-mer counts, and the report in a browser; bzip2 unpacks test data.
 # QEMU and what fills its guests (scripts/numavm.sh): machines of several nodes to place memory on.
-test=(bcftools samtools tabix chromium bzip2 qemu-system-x86 busybox-static cpio zstd numactl)
+test=(bcftools samtools tabix chromium bzip2 kmc qemu-system-x86 busybox-static cpio zstd numactl)
 # The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
 bench=(bwa samtools bcftools tabix delly openjdk-17-jre-headless maven time)
 
