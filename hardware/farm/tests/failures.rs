@@ -2,7 +2,8 @@
 
 mod common;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{seats, seats_on};
@@ -21,6 +22,9 @@ enum Fault {
 
 /// Runs `tasks` numbers through a farm where `faults` happen. Gives the result and how many were handed on.
 fn run(farm: &Farm, masters: bool, tasks: u64, faults: &[Fault]) -> (Result<Summary, Error<String>>, u64) {
+    // Hundreds of panics are meant here: their words are enough, backtraces take long.
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| set_hook(Box::new(|panic| eprintln!("{panic}"))));
     let has = |fault| faults.contains(&fault);
     let mut read = 0;
     let handed_on = AtomicU64::new(0);
