@@ -53,7 +53,7 @@ pub fn write(job: &Job, finished: &Finished, out: &Path) -> anyhow::Result<Outco
     let outcome = outcome::of(job, finished, &lines);
     output::write_json(&file(SUMMARY), &summary(&outcome)?)?;
     let mut page = AtomicFile::create(file(REPORT))?;
-    page.write_all(report::render(&outcome).as_bytes())?;
+    page.write_all(report::call::render(&outcome).as_bytes())?;
     page.finish()?;
     waiting.publish(out)?;
     Ok(outcome)

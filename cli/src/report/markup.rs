@@ -57,6 +57,53 @@ pub fn bytes(n: u64) -> String {
     if short.contains(' ') { format!("{short}B") } else { format!("{short} B") }
 }
 
+/// Bytes in powers of two, as caches and memory are sold: `32 KiB`, `1.5 GiB`.
+pub fn binary(n: u64) -> String {
+    let (unit, name) = match n {
+        0..1024 => return format!("{n} B"),
+        1024..0x10_0000 => (1024.0, "KiB"),
+        0x10_0000..0x4000_0000 => (1024.0 * 1024.0, "MiB"),
+        0x4000_0000..0x100_0000_0000 => (1024.0 * 1024.0 * 1024.0, "GiB"),
+        _ => (1024.0 * 1024.0 * 1024.0 * 1024.0, "TiB"),
+    };
+    let scaled = n as f64 / unit;
+    let whole = scaled >= 100.0 || (scaled - scaled.round()).abs() < 0.05;
+    if whole { format!("{scaled:.0} {name}") } else { format!("{scaled:.1} {name}") }
+}
+
+/// A measured quantity with three digits: `1.13`, `12.4`, `105`, `1,234`.
+pub fn figure(n: f64) -> String {
+    match n.abs() {
+        size if size >= 999.5 => grouped(n.max(0.0).round() as u64),
+        size if size >= 99.95 => format!("{n:.0}"),
+        size if size >= 9.995 => format!("{n:.1}"),
+        _ => format!("{n:.2}"),
+    }
+}
+
+/// Seconds since 1970 as a date and a time: `2026-11-21 08:07 UTC`.
+pub fn date(seconds: u64) -> String {
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    // No later than the last minute of the year 9999.
+    let seconds = seconds.min(253_402_300_799);
+    let (mut days, mut year) = (seconds / 86_400, 1970);
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let minutes = seconds % 86_400 / 60;
+    format!("{year}-{month:02}-{:02} {:02}:{:02} UTC", days + 1, minutes / 60, minutes % 60)
+}
+
 /// Seconds as `8.5 s`, `3 min 12 s` or `2 h 05 min`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
@@ -100,6 +147,18 @@ mod tests {
         assert_eq!(
             [0.04, 8.53, 59.7, 192.4, 7500.0].map(duration),
             ["0.0 s", "8.5 s", "1 min 00 s", "3 min 12 s", "2 h 05 min"]
+        );
+        assert_eq!(
+            [800, 32 << 10, 1 << 20, 25_149_046_784, 3 << 39].map(binary),
+            ["800 B", "32 KiB", "1 MiB", "23.4 GiB", "1.5 TiB"]
+        );
+        assert_eq!(
+            [0.0, 1.126, 9.996, 12.44, 104.6, 1234.0].map(figure),
+            ["0.00", "1.13", "10.0", "12.4", "105", "1,234"]
+        );
+        assert_eq!(
+            [0, 951_782_340, 1_735_689_599, 1_795_248_420].map(date),
+            ["1970-01-01 00:00 UTC", "2000-02-28 23:59 UTC", "2024-12-31 23:59 UTC", "2026-11-21 08:07 UTC"]
         );
     }
 

@@ -1,8 +1,5 @@
 //! The page is well formed, harmless whatever its input, and works in a browser.
 
-use std::path::Path;
-use std::process::Command;
-
 use genuma_somatic::event::Class;
 use genuma_somatic::genotype::Support;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row, UnitCost};
@@ -10,6 +7,7 @@ use genuma_somatic::select::Depths;
 
 use super::calls::{MOST_PICTURES, MOST_ROWS};
 use super::render;
+use crate::report::testing::{assert_nested, chromium};
 
 fn read(sample: u8, alternative: Option<bool>, from: u32, cells: &str) -> Row {
     Row { sample, alternative, forward: from.is_multiple_of(2), copy: from == 3, from, cells: cells.into() }
@@ -88,27 +86,6 @@ fn calls() -> Vec<Reported> {
         ..snv()
     };
     vec![snv(), filtered, deletion, junction]
-}
-
-/// Checks that elements are closed in the order they were opened.
-fn assert_nested(html: &str) {
-    const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
-    let mut open: Vec<&str> = Vec::new();
-    let mut rest = html;
-    while let Some(at) = rest.find('<') {
-        rest = &rest[at + 1..];
-        let tag = &rest[..rest.find('>').expect("a tag is left open")];
-        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap_or_default();
-        if tag.starts_with('/') {
-            assert_eq!(open.pop(), Some(name), "before {:?}", &rest[..rest.len().min(80)]);
-        } else if !tag.ends_with('/') && !VOID.contains(&name) {
-            open.push(name);
-            if name == "script" || name == "style" {
-                rest = &rest[rest.find(&format!("</{name}")).expect("it is closed")..];
-            }
-        }
-    }
-    assert!(open.is_empty(), "left open: {open:?}");
 }
 
 #[test]
@@ -205,28 +182,6 @@ fn large_call_sets_keep_the_best() {
     assert!(html.contains("500 more are in the VCF"));
     assert!(html.contains("8,000 in this table have none"));
     assert!(html.len() < 10_000_000, "{} bytes", html.len());
-}
-
-/// Headless Chromium with a fresh profile. `None` where it is not installed.
-fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
-    let profile = folder.join("profile");
-    let run = Command::new("chromium")
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .args(arguments)
-        .arg(page)
-        .output();
-    match run {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8_lossy(&output.stdout).into_owned())
-        }
-        Err(error) => {
-            eprintln!("skipped: chromium cannot be run here ({error}); install it to see the page rendered");
-            None
-        }
-    }
 }
 
 #[test]

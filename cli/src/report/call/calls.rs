@@ -9,7 +9,7 @@ use genuma_somatic::genotype::{Filter, Support};
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use serde_json::{Value, json};
 
-use super::markup::{escape, grouped};
+use crate::report::markup::{escape, grouped};
 
 /// Most rows of the table. The VCF has all calls.
 pub const MOST_ROWS: usize = 10_000;

@@ -1,0 +1,164 @@
+//! `report.html`: a finished call as one page that needs nothing else, not even a network.
+
+mod calls;
+mod charts;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use genuma_somatic::event::Class;
+use genuma_somatic::outcome::{Outcome, UnitCost};
+
+use crate::report::BASE_STYLE;
+use crate::report::markup::{bytes, counted, duration, escape, fill, grouped, inside_script, short};
+use charts::CLASSES;
+
+/// The page, complete: style, plots, table and the pictures of the reads.
+pub fn render(outcome: &Outcome) -> String {
+    let shown = calls::show(outcome);
+    fill(include_str!("page.html"), |name| match name {
+        "style" => [BASE_STYLE, include_str!("style.css")].concat(),
+        "script" => include_str!("script.js").to_string(),
+        "title" => escape(&title(outcome)),
+        "version" => escape(&outcome.version),
+        "run" => run(outcome),
+        "numbers" => numbers(outcome),
+        "units" => units(&outcome.units),
+        "charts" => charts::charts(outcome),
+        "classes" => classes(outcome),
+        "filtered" => grouped(outcome.calls.iter().filter(|c| !c.filters.is_empty()).count() as u64),
+        "notes" => notes(&shown),
+        "rows" => shown.rows.clone(),
+        "pictures" => inside_script(&shown.pictures),
+        _ => String::new(),
+    })
+}
+
+fn passed(outcome: &Outcome, class: Class) -> u64 {
+    outcome.calls.iter().filter(|c| c.class == class && c.filters.is_empty()).count() as u64
+}
+
+fn title(outcome: &Outcome) -> String {
+    let total: u64 = CLASSES.into_iter().map(|c| passed(outcome, c)).sum();
+    counted(total, "somatic change")
+}
+
+/// What was run on what.
+fn run(outcome: &Outcome) -> String {
+    let mut html = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
+    };
+    line("Command", format!("<code>{}</code>", escape(&outcome.command)));
+    for (name, files) in ["Normal", "Tumour"].iter().zip(&outcome.inputs) {
+        let files: Vec<String> = files.iter().map(|f| escape(f)).collect();
+        line(name, files.join("<br>"));
+    }
+    let sequences = counted(outcome.sequences.len() as u64, "sequence");
+    let length = short(outcome.sequences.iter().map(|s| s.1).sum::<u64>() as f64);
+    line(
+        "Reference",
+        match &outcome.reference {
+            Some(path) => format!("{} ({sequences}, {length}bp)", escape(path)),
+            None => format!("none: calls are placed on the {sequences} assembled from the normal"),
+        },
+    );
+    line("k-mer length", outcome.k.to_string());
+    html
+}
+
+/// The key numbers.
+fn numbers(outcome: &Outcome) -> String {
+    let mut html = String::new();
+    let mut tile = |name: &str, value: String, more: String| {
+        let _ = write!(html, "<div><dt>{name}</dt><dd><b>{value}</b>{more}</dd></div>");
+    };
+    let by_class = |classes: &[Class]| -> u64 { classes.iter().map(|&c| passed(outcome, c)).sum() };
+    tile("SNVs", grouped(by_class(&[Class::Snv])), "<span>PASS</span>".into());
+    tile("Indels", grouped(by_class(&[Class::Indel])), "<span>PASS, up to 49 bp</span>".into());
+    let structural: Vec<String> = CLASSES[2..]
+        .iter()
+        .filter(|&&c| passed(outcome, c) > 0)
+        .map(|&c| format!("{} {}", grouped(passed(outcome, c)), c.name()))
+        .collect();
+    let kinds = if structural.is_empty() { "PASS".to_string() } else { structural.join(" · ") };
+    tile("Structural", grouped(by_class(&CLASSES[2..])), format!("<span>{kinds}</span>"));
+    let genome = outcome.sequences.iter().map(|s| s.1).sum::<u64>();
+    let kmer = outcome.depths.kmer;
+    for (sample, name) in ["Normal depth", "Tumour depth"].into_iter().enumerate() {
+        let read = format!("{}bp read", short(outcome.bases[sample] as f64));
+        match outcome.reference {
+            Some(_) if genome > 0 => tile(
+                name,
+                format!("{:.0}×", outcome.bases[sample] as f64 / genome as f64),
+                format!("<span>{read}; {:.0}× in k\u{2011}mers</span>", kmer[sample]),
+            ),
+            _ => tile(name, format!("{:.0}×", kmer[sample]), format!("<span>in k-mers; {read}</span>")),
+        }
+    }
+    let sum = |of: fn(&UnitCost) -> f64| outcome.units.iter().map(of).sum::<f64>();
+    let resumed = outcome.units.iter().any(|u| u.resumed);
+    tile(
+        "Time",
+        duration(sum(|u| u.wall_s)),
+        format!(
+            "<span>{} of CPU{}</span>",
+            duration(sum(|u| u.cpu_s)),
+            if resumed { ", resumed" } else { "" }
+        ),
+    );
+    let peak = outcome.units.iter().map(|u| u.peak_bytes).max().unwrap_or(0);
+    tile("Peak memory", bytes(peak), "<span>resident</span>".into());
+    html
+}
+
+/// The cost of each unit, one table row each.
+fn units(units: &[UnitCost]) -> String {
+    let mut html = String::new();
+    for unit in units {
+        let cores = if unit.wall_s > 0.0 { unit.cpu_s / unit.wall_s } else { 0.0 };
+        let _ = write!(
+            html,
+            r#"<tr><th scope="row">{}</th><td class="n">{}</td><td class="n">{}</td><td class="n">{cores:.1}</td><td class="n">{}</td><td>{}</td></tr>"#,
+            escape(&unit.name),
+            duration(unit.wall_s),
+            duration(unit.cpu_s),
+            bytes(unit.peak_bytes),
+            if unit.resumed { "taken from an earlier run" } else { "" }
+        );
+    }
+    html
+}
+
+/// Options of the class menu.
+fn classes(outcome: &Outcome) -> String {
+    CLASSES
+        .into_iter()
+        .filter(|&class| outcome.calls.iter().any(|c| c.class == class))
+        .map(|class| format!("<option>{}</option>", class.name()))
+        .collect()
+}
+
+/// What the page leaves out, if anything.
+fn notes(shown: &calls::Shown) -> String {
+    let mut html = String::new();
+    if shown.rows_left_out > 0 {
+        let _ = write!(
+            html,
+            "<p class=\"note\">The table shows the best {}; {} more are in the VCF.</p>",
+            counted(calls::MOST_ROWS as u64, "call"),
+            grouped(shown.rows_left_out as u64)
+        );
+    }
+    if shown.pictures_left_out > 0 {
+        let _ = write!(
+            html,
+            "<p class=\"note\">The {} of the highest quality have a picture of their reads, PASS before filtered; \
+             {} in this table have none.</p>",
+            counted(calls::MOST_PICTURES as u64, "call"),
+            grouped(shown.pictures_left_out as u64)
+        );
+    }
+    html
+}

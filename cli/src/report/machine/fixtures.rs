@@ -1,0 +1,549 @@
+//! Machines for tests. All of them are made up: shapes are those of machines that are sold, figures come from a simple model
+//! and were measured nowhere.
+
+use std::collections::BTreeMap;
+
+use genuma_machine::IdSet;
+use genuma_machine::topology::{
+    Allowed, Cache, CacheKind, Cpu, Node, Recorded, Source, Synthetic, Topology, Transparent,
+};
+use genuma_probe::MachineProfile;
+use genuma_probe::measure::{Machine, measure};
+use genuma_probe::model::Model;
+use genuma_probe::plan::{Plan, Wish};
+use genuma_probe::profile::{
+    Bandwidth, BufferCheck, ContentionCurve, ContentionPoint, Effort, FORMAT, Kernel, Latency, LatencyCurve,
+    LatencyPoint, Level, LoadedCurve, LoadedPoint, Measured, MemoryModule, PageKind, PairLatency, Spot,
+    Theory, Unit, VERSION,
+};
+
+/// What a made-up machine is like.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub host: &'static str,
+    pub sockets: u32,
+    /// Nodes of a socket.
+    pub nodes: u32,
+    /// Cores of a node.
+    pub cores: u32,
+    /// Cores that share a last-level cache.
+    pub sharing: u32,
+    /// Hardware threads of a core.
+    pub threads: u32,
+    /// Nodes without cores.
+    pub memory_only: u32,
+    /// GiB of a node.
+    pub gib: u64,
+    /// ns to local memory.
+    pub local_ns: f64,
+    /// Bytes of a last-level cache.
+    pub last_cache: u64,
+    /// GB/s of one core, and of a node's memory.
+    pub rates: (f64, f64),
+}
+
+/// A virtual machine or a laptop.
+pub const SMALL: Shape = Shape {
+    host: "bench-2",
+    sockets: 1,
+    nodes: 1,
+    cores: 2,
+    sharing: 2,
+    threads: 1,
+    memory_only: 0,
+    gib: 24,
+    local_ns: 104.0,
+    last_cache: 32 << 20,
+    rates: (21.0, 34.0),
+};
+
+/// The usual server of a laboratory.
+pub const TWO: Shape = Shape {
+    host: "node17.cluster",
+    sockets: 2,
+    nodes: 1,
+    cores: 16,
+    sharing: 16,
+    threads: 2,
+    memory_only: 0,
+    gib: 192,
+    local_ns: 88.0,
+    last_cache: 24 << 20,
+    rates: (13.0, 118.0),
+};
+
+/// A server whose sockets are cut into halves.
+pub const FOUR: Shape =
+    Shape { host: "quarter", sockets: 2, nodes: 2, cores: 8, sharing: 8, threads: 1, gib: 64, ..TWO };
+
+/// An older machine of eight sockets.
+pub const EIGHT: Shape = Shape {
+    host: "bigmem",
+    sockets: 8,
+    nodes: 1,
+    cores: 8,
+    sharing: 8,
+    threads: 1,
+    memory_only: 0,
+    gib: 128,
+    local_ns: 118.0,
+    last_cache: 20 << 20,
+    rates: (9.0, 41.0),
+};
+
+/// Four nodes with cores, and two of CXL memory.
+pub const EXPANDED: Shape = Shape { host: "cxl-lab", memory_only: 2, ..FOUR };
+
+/// As many cores as there are.
+pub const LARGE: Shape = Shape {
+    host: "turin",
+    sockets: 2,
+    nodes: 1,
+    cores: 128,
+    sharing: 8,
+    threads: 2,
+    memory_only: 0,
+    gib: 1152,
+    local_ns: 112.0,
+    last_cache: 32 << 20,
+    rates: (38.0, 470.0),
+};
+
+/// Every shape.
+pub const SHAPES: [Shape; 6] = [SMALL, TWO, FOUR, EIGHT, EXPANDED, LARGE];
+
+/// A few per cent up or down, the same each time for the same number.
+fn wobble(seed: u64) -> f64 {
+    let mixed = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((mixed >> 40) as f64 / (1u64 << 24) as f64 - 0.5) * 0.04
+}
+
+fn measured(unit: Unit, value: f64, seed: u64) -> Measured {
+    let median = value * (1.0 + wobble(seed));
+    let mad = median * (0.004 + wobble(seed + 7).abs() * 0.3);
+    Measured { unit, median, min: median - 2.0 * mad, max: median + 3.1 * mad, mad, repetitions: 9 }
+}
+
+fn ns(value: f64, seed: u64) -> Measured {
+    measured(Unit::Nanoseconds, value, seed)
+}
+
+fn gbs(value: f64, seed: u64) -> Measured {
+    measured(Unit::GigabytesPerSecond, value, seed)
+}
+
+impl Shape {
+    fn cpu_nodes(&self) -> u32 {
+        self.sockets * self.nodes
+    }
+
+    fn all_nodes(&self) -> u32 {
+        self.cpu_nodes() + self.memory_only
+    }
+
+    fn cores_in_all(&self) -> u32 {
+        self.cpu_nodes() * self.cores
+    }
+
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        let socket = |node: u32| node / self.nodes;
+        if from == to {
+            10
+        } else if from >= self.cpu_nodes() || to >= self.cpu_nodes() {
+            24
+        } else if socket(from) == socket(to) {
+            12
+        } else if self.sockets > 2 && (socket(from) ^ socket(to)).count_ones() > 1 {
+            28
+        } else {
+            20
+        }
+    }
+
+    fn latency(&self, from: u32, to: u32) -> f64 {
+        self.local_ns * (1.0 + f64::from(self.distance(from, to) - 10) * 0.07)
+    }
+
+    /// GB/s of threads of one core each on one node's memory.
+    fn rate(&self, threads: u32, memory: u32, distance: u32) -> f64 {
+        let roof = if memory >= self.cpu_nodes() { self.rates.1 * 0.2 } else { self.rates.1 };
+        let roof = roof * (10.0 / f64::from(distance)).sqrt();
+        roof * (1.0 - (-f64::from(threads) * self.rates.0 / roof).exp())
+    }
+
+    fn topology(&self) -> Topology {
+        let total = self.cores_in_all();
+        let siblings = |core: u32| -> IdSet { (0..self.threads).map(|t| core + t * total).collect() };
+        let cpus: Vec<Cpu> = (0..total * self.threads)
+            .map(|id| {
+                let core = id % total;
+                let node = core / self.cores;
+                Cpu { id, node, package: node / self.nodes, core, siblings: siblings(core) }
+            })
+            .collect();
+        let of_cores = |cores: std::ops::Range<u32>| -> IdSet {
+            cores.flat_map(|c| (0..self.threads).map(move |t| c + t * total)).collect()
+        };
+        let mut caches = Vec::new();
+        for (level, kind, bytes, sharing) in [
+            (1, CacheKind::Data, 32 << 10, 1),
+            (1, CacheKind::Instruction, 32 << 10, 1),
+            (2, CacheKind::Unified, 1 << 20, 1),
+            (3, CacheKind::Unified, self.last_cache, self.sharing),
+        ] {
+            for first in (0..total).step_by(sharing as usize) {
+                let cpus = of_cores(first..first + sharing);
+                caches.push(Cache { level, kind, bytes, line: 64, cpus });
+            }
+        }
+        let nodes: Vec<Node> = (0..self.all_nodes())
+            .map(|id| Node {
+                id,
+                cpus: if id < self.cpu_nodes() {
+                    of_cores(id * self.cores..(id + 1) * self.cores)
+                } else {
+                    IdSet::new()
+                },
+                memory: self.gib << 30,
+                free: self.gib << 29,
+                distances: (0..self.all_nodes()).map(|to| (to, self.distance(id, to))).collect(),
+                huge_pages: Vec::new(),
+                access: Vec::new(),
+            })
+            .collect();
+        Topology {
+            origin: "made up for a test".into(),
+            kernel: Some("6.18.0".into()),
+            processor: Some("Made-up Processor 9000".into()),
+            page: 4096,
+            transparent: Some(Transparent::Madvise),
+            allowed: Allowed {
+                cpus: cpus.iter().map(|c| c.id).collect(),
+                nodes: nodes.iter().map(|n| n.id).collect(),
+                memory: None,
+                cpu_time: None,
+            },
+            cpus,
+            offline: IdSet::new(),
+            caches,
+            nodes,
+            weights: None,
+            missing: Vec::new(),
+        }
+    }
+
+    /// ns a load in a chain through this many bytes of local memory.
+    fn step(&self, bytes: u64, pages: PageKind) -> f64 {
+        let levels = [(32u64 << 10, 1.1), (1 << 20, 3.8), (self.last_cache, 14.0), (u64::MAX, self.local_ns)];
+        let mut below = 0.0;
+        let mut sum = 0.0;
+        for (capacity, latency) in levels {
+            let within = (capacity as f64 / bytes as f64).min(1.0).powf(1.5);
+            sum += (within - below).max(0.0) * latency;
+            below = below.max(within);
+        }
+        let reach: f64 = if pages == PageKind::Base { 6e6 } else { 3e9 };
+        sum * (1.0 + 0.24 * (1.0 - (reach / bytes as f64).min(1.0)))
+    }
+
+    fn latencies(&self) -> Latency {
+        let sizes: Vec<u64> =
+            (24..=59).map(|i| ((2f64.powf(f64::from(i) / 2.0)) as u64).next_multiple_of(64)).collect();
+        let curve = |pages: PageKind| LatencyCurve {
+            cpu_node: 0,
+            memory_node: 0,
+            pages,
+            points: sizes
+                .iter()
+                .map(|&bytes| LatencyPoint { bytes, latency: ns(self.step(bytes, pages), bytes) })
+                .collect(),
+        };
+        let level = |name: &str, from: u64, to: u64, cache: Option<u64>, latency: f64| Level {
+            name: name.into(),
+            from_bytes: from,
+            to_bytes: to,
+            cache_bytes: cache,
+            latency: ns(latency, to),
+        };
+        let last = self.last_cache;
+        let pair = |cpu: u32, memory: u32, pages: PageKind| PairLatency {
+            cpu_node: cpu,
+            memory_node: memory,
+            pages,
+            bytes: 1 << 29,
+            latency: ns(
+                self.latency(cpu, memory) * if pages == PageKind::Base { 1.22 } else { 1.0 },
+                u64::from(cpu * 64 + memory) + 1000,
+            ),
+        };
+        Latency {
+            curves: vec![curve(PageKind::Base), curve(PageKind::Huge)],
+            levels: vec![
+                level("L1", 4 << 10, 32 << 10, Some(32 << 10), 1.1),
+                level("L2", 64 << 10, 768 << 10, Some(1 << 20), 3.8),
+                level("L3", 3 << 20, last / 2, Some(last), 14.0),
+                level("DRAM", last * 6, 768 << 20, None, self.local_ns),
+            ],
+            pairs: (0..self.cpu_nodes())
+                .flat_map(|cpu| (0..self.all_nodes()).map(move |memory| (cpu, memory)))
+                .flat_map(|(c, m)| [pair(c, m, PageKind::Base), pair(c, m, PageKind::Huge)])
+                .collect(),
+        }
+    }
+
+    fn cpus(&self, node: u32, threads: u32) -> IdSet {
+        (node * self.cores..node * self.cores + threads).collect()
+    }
+
+    fn bandwidth(&self) -> Vec<Bandwidth> {
+        let kernels = [
+            (Kernel::Copy, 0.83),
+            (Kernel::Scale, 0.82),
+            (Kernel::Add, 0.87),
+            (Kernel::Triad, 0.88),
+            (Kernel::Read, 1.12),
+            (Kernel::Write, 0.55),
+            (Kernel::WriteNt, 1.05),
+            (Kernel::CopyNt, 1.08),
+            (Kernel::Random, 0.31),
+            (Kernel::Strided, 0.28),
+        ];
+        let steps: Vec<u32> =
+            [1, 2, 4, 8, 16, 32, 64, 128].into_iter().filter(|&n| n <= self.cores).collect();
+        let mut all = Vec::new();
+        let mut push = |kernel, cpu_node: Option<u32>, memory: Spot, threads: u32, rate: f64| {
+            let seed = all.len() as u64 + 17;
+            all.push(Bandwidth {
+                kernel,
+                cpu_node,
+                memory,
+                pages: PageKind::Huge,
+                threads,
+                cpus: self.cpus(cpu_node.unwrap_or(0), threads),
+                bytes: 1 << 30,
+                total: gbs(rate, seed),
+            });
+        };
+        for (kernel, factor) in kernels {
+            for &threads in &steps {
+                push(kernel, Some(0), Spot::Node(0), threads, factor * self.rate(threads, 0, 10));
+            }
+        }
+        for cpu in 0..self.cpu_nodes() {
+            for memory in (0..self.all_nodes()).filter(|&m| (cpu, m) != (0, 0)) {
+                let rate = self.rate(self.cores, memory, self.distance(cpu, memory));
+                push(Kernel::Triad, Some(cpu), Spot::Node(memory), self.cores, 0.88 * rate);
+            }
+        }
+        let total = self.cores_in_all();
+        let whole = f64::from(self.cpu_nodes()) * self.rate(self.cores, 0, 10) * 0.88;
+        if self.cpu_nodes() > 1 {
+            push(Kernel::Triad, None, Spot::Local, total, whole);
+            let nodes: IdSet = (0..self.cpu_nodes()).collect();
+            push(Kernel::Triad, None, Spot::Interleaved(nodes), total, whole * 0.71);
+        }
+        if self.memory_only > 0 {
+            let weights: BTreeMap<u32, u32> =
+                (0..self.all_nodes()).map(|n| (n, if n < self.cpu_nodes() { 5 } else { 1 })).collect();
+            push(Kernel::Triad, None, Spot::Weighted(weights), total, whole * 0.77);
+        }
+        all
+    }
+
+    fn contention(&self) -> Vec<ContentionCurve> {
+        let total = self.cores_in_all();
+        let steps: Vec<u32> =
+            (0..).map(|i| 1u32 << i).take_while(|&n| n < total).chain(std::iter::once(total)).collect();
+        let curve = |memory: Spot, rate: &dyn Fn(u32) -> f64| ContentionCurve {
+            kernel: Kernel::Triad,
+            memory,
+            pages: PageKind::Huge,
+            points: (steps.iter())
+                .map(|&threads| {
+                    let total = gbs(rate(threads), u64::from(threads) + 400);
+                    let part = |v: f64| v / f64::from(threads);
+                    ContentionPoint {
+                        threads,
+                        cpus: (0..threads).collect(),
+                        total,
+                        per_thread: Measured {
+                            median: part(total.median),
+                            min: part(total.min),
+                            max: part(total.max),
+                            mad: part(total.mad),
+                            ..total
+                        },
+                    }
+                })
+                .collect(),
+        };
+        let mut all = Vec::new();
+        for node in 0..self.all_nodes() {
+            all.push(curve(Spot::Node(node), &|n| 0.88 * self.rate(n, node, 10)));
+        }
+        if self.cpu_nodes() > 1 {
+            let nodes: IdSet = (0..self.cpu_nodes()).collect();
+            let roof = f64::from(self.cpu_nodes()) * self.rates.1 * 0.65;
+            let rate = |n: u32| roof * (1.0 - (-f64::from(n) * self.rates.0 * 0.7 / roof).exp());
+            all.push(curve(Spot::Interleaved(nodes), &rate));
+            all.push(curve(Spot::Local, &|n| {
+                let full = n / self.cores;
+                let rest = self.rate(n % self.cores, 0, 10);
+                0.88 * (f64::from(full) * self.rate(self.cores, 0, 10) + rest)
+            }));
+        }
+        all
+    }
+
+    fn loaded(&self) -> Vec<LoadedCurve> {
+        let near = (0..self.all_nodes()).filter(|&m| m < 2 || m >= self.cpu_nodes());
+        near.map(|memory| {
+            let idle = self.latency(0, memory);
+            let roof = self.rate(self.cores - 1, memory, self.distance(0, memory)) * 1.1;
+            let points =
+                [0.0, 0.1, 0.25, 0.45, 0.65, 0.8, 0.9, 0.97].into_iter().enumerate().map(|(i, share)| {
+                    LoadedPoint {
+                        pause: (i > 0).then(|| 1 << (8 - i)),
+                        injected: (i > 0).then(|| gbs(roof * share, i as u64)),
+                        latency: ns(idle * (1.0 + 0.12 * share / (1.03 - share)), i as u64 + 50),
+                    }
+                });
+            LoadedCurve {
+                cpu_node: 0,
+                memory_node: memory,
+                pages: PageKind::Huge,
+                injectors: (1..self.cores).collect(),
+                points: points.collect(),
+            }
+        })
+        .collect()
+    }
+
+    /// The machine, all of it measured.
+    pub fn profile(&self) -> MachineProfile {
+        let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
+        MachineProfile {
+            format: FORMAT.into(),
+            version: VERSION,
+            made_by: "genuma 0.1.0 (figures made up for a test)".into(),
+            made_at: Some(1_795_248_420),
+            host: Some(self.host.into()),
+            effort: Effort {
+                plan: "full".into(),
+                expected_s: 640.0,
+                took_s: 655.2,
+                instructions: "avx512".into(),
+            },
+            topology: self.topology(),
+            theory: Theory {
+                peak_gbs: Some(peak),
+                channels: Some(8),
+                modules: (0..8)
+                    .map(|i| MemoryModule {
+                        locator: format!("DIMM {i}"),
+                        bank: format!("P0 CHANNEL {i}"),
+                        bytes: self.gib << 27,
+                        mts: Some(4800),
+                        width: Some(64),
+                    })
+                    .collect(),
+                unknown_because: None,
+            },
+            latency: self.latencies(),
+            bandwidth: self.bandwidth(),
+            loaded: self.loaded(),
+            contention: self.contention(),
+            buffers: (0..self.all_nodes())
+                .map(|n| BufferCheck {
+                    asked: format!("bound to node {n}"),
+                    pages: PageKind::Huge,
+                    bytes: 1 << 30,
+                    found: BTreeMap::from([(n, 1 << 30)]),
+                    as_asked: Some(true),
+                })
+                .collect(),
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// What the plan that users run makes of a described machine. Its figures come from the probe's own model.
+pub fn planned(description: &str) -> MachineProfile {
+    let described: Synthetic = description.parse().expect("a description");
+    modelled(described.topology().expect("a machine"), &Wish::full()).expect("a profile")
+}
+
+/// What a plan makes of each recorded machine on which something can be measured: real shapes, modelled figures.
+pub fn recorded() -> Vec<(String, MachineProfile)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../hardware/machine/tests/machines");
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("recordings").map(|e| e.expect("an entry").path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "txt"));
+    paths.sort();
+    let name = |p: &std::path::Path| p.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let topology = |p: &std::path::Path| Recorded::open(p).and_then(|r| r.topology()).expect("a machine");
+    paths.iter().filter_map(|p| Some((name(p), modelled(topology(p), &Wish::quick())?))).collect()
+}
+
+fn modelled(topology: Topology, wish: &Wish) -> Option<MachineProfile> {
+    let plan = Plan::new(&topology, wish).ok()?;
+    let machine = Machine { topology: topology.clone(), theory: Theory::default(), host: None, now: None };
+    measure(machine, &plan, &mut Model::new(topology), &mut |_| {}).ok()
+}
+
+/// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware, little measured,
+/// memory that was not where it was asked for.
+pub fn container() -> MachineProfile {
+    let mut p = FOUR.profile();
+    let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
+    p.host = None;
+    p.made_at = None;
+    p.topology.processor = None;
+    p.topology.allowed.cpus = IdSet::from([0, 1, 2, 8, 9]);
+    p.topology.offline = IdSet::from([32, 33]);
+    p.topology.transparent = None;
+    p.topology.cpus.iter_mut().for_each(|c| c.node = renumber(c.node));
+    for node in &mut p.topology.nodes {
+        node.id = renumber(node.id);
+        node.distances = node.distances.iter().map(|(&to, &d)| (renumber(to), d)).collect();
+    }
+    p.topology.nodes[1].memory = 0;
+    p.topology.allowed.nodes = IdSet::from([0, 5]);
+    p.topology.missing =
+        vec!["/sys/devices/system/node/node9/meminfo cannot be read: no memory is assumed.".into()];
+    p.theory = Theory {
+        unknown_because: Some("The firmware's tables (DMI) cannot be read here: run as root.".into()),
+        ..Theory::default()
+    };
+    p.latency.curves.retain(|c| c.pages == PageKind::Base);
+    p.latency.pairs.retain(|pair| pair.pages == PageKind::Base && pair.cpu_node == 0 && pair.memory_node < 2);
+    p.latency.pairs.iter_mut().filter(|pair| pair.memory_node == 1).for_each(|pair| pair.memory_node = 5);
+    p.latency.pairs[0].latency.mad = p.latency.pairs[0].latency.median * 0.11;
+    p.latency.levels.clear();
+    p.bandwidth.retain(|b| b.kernel == Kernel::Read && b.cpu_node == Some(0));
+    p.loaded.clear();
+    p.contention.clear();
+    p.buffers = vec![BufferCheck {
+        asked: "bound to node 5".into(),
+        pages: PageKind::Base,
+        bytes: 64 << 20,
+        found: BTreeMap::from([(0, 64 << 20)]),
+        as_asked: Some(false),
+    }];
+    p.missing = vec!["Huge pages are not to be had: sizes on huge pages were not measured.".into()];
+    p
+}
+
+/// A machine on which nothing could be measured.
+pub fn bare() -> MachineProfile {
+    MachineProfile {
+        theory: Theory::default(),
+        latency: Latency::default(),
+        bandwidth: Vec::new(),
+        loaded: Vec::new(),
+        contention: Vec::new(),
+        buffers: Vec::new(),
+        missing: vec!["Memory cannot be had: nothing was measured.".into()],
+        ..SMALL.profile()
+    }
+}

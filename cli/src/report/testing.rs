@@ -1,0 +1,52 @@
+//! What the tests of every page need.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// Checks that elements are closed in the order they were opened.
+pub fn assert_nested(html: &str) {
+    const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at + 1..];
+        let tag = &rest[..rest.find('>').expect("a tag is left open")];
+        let name = tag.trim_start_matches('/').split([' ', '\n', '/']).next().unwrap_or_default();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "before {:?}", &rest[..rest.len().min(80)]);
+        } else if !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+            if name == "script" || name == "style" {
+                rest = &rest[rest.find(&format!("</{name}")).expect("it is closed")..];
+            }
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+}
+
+/// Headless Chromium with a fresh profile. `None` where it is not installed.
+pub fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
+    let profile = folder.join("profile");
+    let run = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(arguments)
+        .arg(page)
+        .output();
+    match run {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Err(error) => {
+            // Straight to stderr: the test runner keeps `eprintln!` of a passing test to itself.
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: the page in a browser: chromium cannot be run here ({error}); install it"
+            );
+            None
+        }
+    }
+}
