@@ -160,7 +160,7 @@ pub fn distances(profile: &MachineProfile) -> String {
         Matrix { rows: &ids, columns: &ids, cells, style: "six", axes: ("from node", "to node"), described };
     figure(
         "What the firmware says of distances",
-        "Relative to 10, a node's own memory (ACPI SLIT). The measured figures beside it are what counts.",
+        "Relative to 10, a node's own memory (ACPI SLIT). The measured figures below are what counts.",
         &[],
         &format!(r#"<div class="wide">{}</div>"#, matrix.draw()),
     )
