@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-farm
+.PHONY: help build demo test lint bench-call bench-farm bench-probe
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,3 +29,7 @@ bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 bench-farm: ## time the farm beside crossbeam-channel, rayon and a locked queue
 	@scripts/setup.sh build
 	cargo bench -p genuma-farm --locked --bench peers --bench many
+
+bench-probe: ## hold the probe's triad and chase beside plain C
+	@scripts/setup.sh build
+	@bench/probe.sh $(ARGS)

@@ -63,7 +63,7 @@ fn plateaus(points: &[LatencyPoint]) -> Vec<Plateau> {
     }
     let mut joined: Vec<Plateau> = Vec::new();
     for plateau in found {
-        let middle = |p: &Plateau| flattest(&points[p.from..=p.to]).latency.median;
+        let middle = |p: &Plateau| flattest(&points[p.from..=p.to]).latency.min;
         match joined.last_mut() {
             Some(before) if middle(&plateau) < middle(before) * SAME => before.to = plateau.to,
             _ => joined.push(plateau),
@@ -72,17 +72,17 @@ fn plateaus(points: &[LatencyPoint]) -> Vec<Plateau> {
     joined
 }
 
-/// Growth of latency for each doubling of the ring.
+/// Growth of latency for each doubling of the ring. The fastest repetitions give the curve's shape: others on the machine only slow down.
 fn growth(a: &LatencyPoint, b: &LatencyPoint) -> f64 {
     let octaves = (b.bytes as f64 / a.bytes as f64).log2();
-    (b.latency.median / a.latency.median).powf(1.0 / octaves)
+    (b.latency.min / a.latency.min).powf(1.0 / octaves)
 }
 
 /// The point whose neighbours differ least from it; the first of a single one.
 fn flattest(points: &[LatencyPoint]) -> LatencyPoint {
     let around = |i: usize| {
         let (before, after) = (points[i.saturating_sub(1)], points[(i + 1).min(points.len() - 1)]);
-        (after.latency.median / before.latency.median).ln().abs()
+        (after.latency.min / before.latency.min).ln().abs()
     };
     let best = (0..points.len()).min_by(|a, b| around(*a).total_cmp(&around(*b)));
     points[best.unwrap_or(0)]
@@ -142,6 +142,17 @@ mod tests {
         let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
         assert_eq!(levels[2].cache_bytes, Some(32 << 20), "{:?}", told(&levels));
         assert_eq!(levels.len(), 4);
+    }
+
+    #[test]
+    fn repetitions_that_others_slowed_down_do_not_hide_a_level() {
+        let caches = [(32768.0, 1.5), (1048576.0, 5.0), (33554432.0, 20.0)];
+        let mut disturbed = curve(|bytes| staircase(bytes, &caches, 120.0));
+        for (i, point) in disturbed.points.iter_mut().enumerate() {
+            point.latency.median *= 1.0 + (i * 31 % 7) as f64;
+        }
+        let names: Vec<_> = levels(&disturbed, &CACHES).iter().map(|l| l.name.clone()).collect();
+        assert_eq!(names, ["L1", "L2", "L3", "DRAM"]);
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub fn measure(
     let found = whole.map(|curve| levels(curve, &caches)).unwrap_or_default();
     for (level, bytes) in caches.iter().enumerate() {
         if !found.iter().any(|l| l.cache_bytes == Some(*bytes)) {
-            book.miss(format!("the latency curve has no level part for L{} ({bytes} bytes)", level + 1));
+            book.miss(format!("no plateau of the latency curve fits L{} of {} KiB", level + 1, bytes >> 10));
         }
     }
     book.latency.levels = found;

@@ -183,7 +183,8 @@ impl fmt::Display for Report {
             let asked = format!("CPU {} node {}", row.cpu, row.node);
             let found = format!("CPU {} node {}", row.found_cpu, row.found_node);
             let outcome = row.outcome;
-            writeln!(f, "  {asked:14}  {outcome:10}  {found} {}", row.why.as_deref().unwrap_or_default())?;
+            let why = row.why.as_ref().map_or(String::new(), |why| format!("  {why}"));
+            writeln!(f, "  {asked:14}  {outcome:10}  {found}{why}")?;
         }
         let [as_asked, refused, elsewhere] =
             [Outcome::AsAsked, Outcome::Refused, Outcome::Elsewhere].map(|outcome| self.count(outcome));

@@ -137,8 +137,8 @@ impl Wish {
             name: "quick".into(),
             budget_s: 45.0,
             steps: 2,
-            repetitions: 5,
-            repetition_s: 0.008,
+            repetitions: 9,
+            repetition_s: 0.012,
             largest: 1 << 30,
             thin: 2,
         }
