@@ -3,7 +3,7 @@
 /// One read, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRef<'a> {
-    /// First word of the header, without `@` or `>` and without a closing `/1` or `/2`.
+    /// First word of the header, without `@` or `>`; of a mate also without a closing `/1` or `/2`.
     pub name: &'a [u8],
     /// What follows the name on the header line, after one blank; empty when nothing does.
     pub comment: &'a [u8],

@@ -103,6 +103,22 @@ impl StreamOptions {
 /// All reads of some lanes, in order.
 ///
 /// Dropped early, it stops its threads, also those that wait for a pipe.
+///
+/// ```
+/// use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("reads.fq");
+/// # std::fs::write(&path, "@a/1\nACGT\n+\nFFFF\n@a/2\nAC\n+\nFF\n")?;
+/// let lanes = [ReadLane::Interleaved(path)];
+/// let mut stream = ReadStream::open(&lanes, StreamOptions::new(Cut::at_bases(100_000_000)))?;
+/// let mut batch = ReadBatch::new();
+/// while stream.fill(&mut batch)? {
+///     assert!(batch.paired);
+///     assert_eq!((batch.read(0).name, batch.read(1).seq), (&b"a"[..], &b"AC"[..]));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ReadStream {
     /// Present until the end, or an error, was met.
     running: Option<Running>,
