@@ -5,6 +5,7 @@ mod completions;
 mod evaluate;
 mod failure;
 mod man;
+mod probe;
 mod progress;
 mod report;
 mod signals;
@@ -46,6 +47,7 @@ enum Verb {
     Simulate(simulate::Args),
     Evaluate(evaluate::Args),
     Topology(topology::Args),
+    Probe(probe::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Verb::Simulate(args) => simulate::run(args),
         Verb::Evaluate(args) => evaluate::run(args),
         Verb::Topology(args) => topology::run(&args),
+        Verb::Probe(args) => probe::run(&args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Man(args) => man::run(&args),
     });

@@ -29,6 +29,52 @@ pub struct Progress {
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
+/// Shows how far a plan of known length is, until dropped.
+pub struct Steps {
+    all_s: f64,
+    began: Instant,
+    /// Absent when lines are written.
+    bar: Option<ProgressBar>,
+    /// When the last line was written.
+    line: Mutex<Option<Instant>>,
+}
+
+impl Steps {
+    /// Starts showing a plan of so many seconds, unless the user wants quiet.
+    pub fn start(all_s: f64) -> Self {
+        let shown = enabled!(tracing::Level::INFO) && !BARS.is_hidden();
+        let bar = shown.then(|| {
+            let style = ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg:44!}");
+            let bar = ProgressBar::new(1000);
+            BARS.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+        });
+        Steps { all_s, began: Instant::now(), bar, line: Mutex::new(None) }
+    }
+
+    /// So many seconds of the plan are done, and this is next.
+    pub fn at(&self, done_s: f64, next: &str) {
+        let share = (done_s / self.all_s.max(1e-9)).min(1.0);
+        if let Some(bar) = &self.bar {
+            bar.set_position((share * 1000.0) as u64);
+            bar.set_message(next.to_owned());
+            return;
+        }
+        let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if line.is_none_or(|last| last.elapsed() >= LINE) {
+            *line = Some(Instant::now());
+            info!("{:.0}% done after {:.0} s: {next}", 100.0 * share, self.began.elapsed().as_secs_f64());
+        }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// The unit at work.
 struct Unit {
     name: &'static str,
