@@ -95,18 +95,20 @@ impl<'a> Builder<'a> {
     /// The bases (ASCII), reverse-complemented if the read lies on the other strand.
     pub(crate) fn bases(&mut self, seq: &[u8], reverse: bool) {
         self.bases = seq.len();
+        let at = self.out.len();
+        self.out.resize(at + seq.len().div_ceil(2), 0);
+        let (whole, last) = self.out[at..].split_at_mut(seq.len() / 2);
+        // The base that is left over when their number is odd is the last one of the record.
         if reverse {
-            let pairs = seq.rchunks(2);
-            self.out.extend(pairs.map(|pair| match *pair {
-                [next, first] => COMPLEMENTS[first as usize] << 4 | COMPLEMENTS[next as usize],
-                _ => COMPLEMENTS[pair[0] as usize] << 4,
-            }));
+            for (byte, pair) in whole.iter_mut().zip(seq.rchunks_exact(2)) {
+                *byte = COMPLEMENTS[usize::from(pair[1])] << 4 | COMPLEMENTS[usize::from(pair[0])];
+            }
+            last.iter_mut().for_each(|byte| *byte = COMPLEMENTS[usize::from(seq[0])] << 4);
         } else {
-            let pairs = seq.chunks(2);
-            self.out.extend(pairs.map(|pair| match *pair {
-                [first, next] => CODES[first as usize] << 4 | CODES[next as usize],
-                _ => CODES[pair[0] as usize] << 4,
-            }));
+            for (byte, pair) in whole.iter_mut().zip(seq.chunks_exact(2)) {
+                *byte = CODES[usize::from(pair[0])] << 4 | CODES[usize::from(pair[1])];
+            }
+            last.iter_mut().for_each(|byte| *byte = CODES[usize::from(seq[seq.len() - 1])] << 4);
         }
     }
 

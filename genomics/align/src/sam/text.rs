@@ -96,10 +96,12 @@ fn line(record: &[u8], contigs: &Contigs, out: &mut Vec<u8>) -> Result<(), Error
     if bases == 0 {
         out.extend_from_slice(b"*\t*");
     } else {
-        out.extend(seq.iter().flat_map(|&byte| PAIRS[usize::from(byte)]));
-        if bases % 2 == 1 {
-            out.pop();
+        let at = out.len();
+        out.resize(at + 2 * seq.len(), 0);
+        for (letters, byte) in out[at..].chunks_exact_mut(2).zip(seq) {
+            letters.copy_from_slice(&PAIRS[usize::from(*byte)]);
         }
+        out.truncate(at + bases);
         tab(out);
         match qual[0] {
             0xff => out.push(b'*'),
