@@ -108,8 +108,17 @@ impl Queue {
     }
 }
 
-/// Two queues, each a `Mutex<VecDeque>` with a `Condvar`.
+/// Two queues, each a `Mutex<VecDeque>` with a `Condvar`; every task and every result is taken by itself.
 pub fn mutex(size: &Size, load: &Load) {
+    locked(size, load, |back, results| results.extend(back.pop()));
+}
+
+/// The same with a master that takes all results there are under one lock.
+pub fn mutex_swapped(size: &Size, load: &Load) {
+    locked(size, load, Queue::pop_all);
+}
+
+fn locked(size: &Size, load: &Load, take: impl Fn(&Queue, &mut VecDeque<Box<Task>>)) {
     let (out, back) = (Queue::new(size.tasks()), Queue::new(size.tasks()));
     thread::scope(|scope| {
         for &seat in &size.seats {
@@ -128,7 +137,7 @@ pub fn mutex(size: &Size, load: &Load) {
             load.stream(),
             |task| out.push(task),
             |window| {
-                back.pop_all(&mut results);
+                take(&back, &mut results);
                 results.drain(..).for_each(|task| window.put(task));
             },
         );

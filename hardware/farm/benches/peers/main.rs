@@ -26,11 +26,12 @@ const LOADS: [Load; 6] = [
 ];
 
 type Run = fn(&Size, &Load);
-const FARMS: [(&str, Run); 5] = [
+const FARMS: [(&str, Run); 6] = [
     ("farm", farms::ours),
     ("two masters", farms::two_masters),
     ("crossbeam", farms::crossbeam),
     ("mutex", farms::mutex),
+    ("mutex swapped", farms::mutex_swapped),
     ("rayon", farms::rayon),
 ];
 
