@@ -63,7 +63,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Ends batches at a number of bases, as `-K` of bwa and (for two files) of minibwa does.
+    /// Ends batches at a number of bases, as `-K` of minibwa and, for pairs, of bwa does.
     pub fn at_bases(bases: u64) -> Self {
         Cut { bases, reads: usize::MAX, fewest_reads: 0, most_bases: bases }
     }
