@@ -16,6 +16,13 @@ use crate::profile::{
 /// Largest weight of a node: finer shares are within the noise of measuring.
 const LARGEST_WEIGHT: f64 = 8.0;
 
+/// Seconds after which measuring may be late.
+const PATIENCE_S: f64 = 10.0;
+/// Measuring is late when it took so many times what was expected.
+const LATE: f64 = 2.0;
+/// Repetitions of everything while measuring is late.
+const LATE_REPETITIONS: u32 = 3;
+
 /// What is known of a machine besides what is measured.
 #[derive(Debug, Clone)]
 pub struct Machine {
@@ -64,6 +71,14 @@ pub fn measure(
     let mut book = Book::default();
     for (job, seconds) in plan.timed_jobs() {
         watch(&Progress { job: words(job), done_s, all_s });
+        let elapsed_s = backend.clock_s() - begin;
+        let late = elapsed_s > PATIENCE_S && elapsed_s > LATE * done_s;
+        if late {
+            book.miss(format!(
+                "measuring was slower than expected, so some of it was repeated {LATE_REPETITIONS} times only: other programs run here"
+            ));
+        }
+        let job = &if late { shortened(job) } else { job.clone() };
         if let Err(error) = book.enter(job, backend) {
             book.miss(format!("{}: {error}", words(job)));
         }
@@ -110,6 +125,18 @@ pub fn measure(
         buffers: backend.buffers(),
         missing,
     })
+}
+
+/// A job with few repetitions.
+fn shortened(job: &Job) -> Job {
+    let mut job = job.clone();
+    let repetitions = match &mut job {
+        Job::Chase(chase) => &mut chase.repetitions,
+        Job::Stream(stream) => &mut stream.repetitions,
+        Job::Loaded(loaded) => &mut loaded.chase.repetitions,
+    };
+    *repetitions = LATE_REPETITIONS.min(*repetitions);
+    job
 }
 
 /// Sizes of the data caches that a CPU sees, nearest first.

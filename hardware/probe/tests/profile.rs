@@ -117,6 +117,23 @@ fn progress_goes_from_nothing_to_all() {
 }
 
 #[test]
+fn a_slow_machine_is_measured_with_fewer_repetitions() {
+    let topology = topology("1 nodes x 2 cores, 64 GiB");
+    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
+    let repetitions = |job_s: f64| {
+        let mut model = Model::new(topology.clone());
+        model.job_s = job_s;
+        let profile = measure(machine(&topology), &plan, &mut model, &mut |_| {}).expect("a profile");
+        let said = profile.missing.iter().filter(|m| m.starts_with("measuring was slower")).count();
+        let first = profile.latency.curves[0].points[0].latency.repetitions;
+        let last = profile.contention.last().expect("a curve").points.last().expect("a point");
+        (first, last.total.repetitions, said)
+    };
+    assert_eq!(repetitions(0.01), (9, 9, 0));
+    assert_eq!(repetitions(5.0), (9, 3, 1));
+}
+
+#[test]
 fn huge_pages_are_preferred_where_both_were_measured() {
     let profile = profile("1 nodes x 4 cores, 64 GiB", &Wish::quick());
     let kinds: Vec<_> = profile.latency.pairs.iter().map(|p| (p.pages, p.latency.median)).collect();

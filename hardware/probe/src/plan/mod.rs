@@ -138,7 +138,8 @@ impl Wish {
             budget_s: 45.0,
             steps: 2,
             repetitions: 9,
-            repetition_s: 0.012,
+            // Short ones fit into the moments when nothing else runs.
+            repetition_s: 0.004,
             largest: 1 << 30,
             thin: 2,
         }
