@@ -76,9 +76,45 @@ const fn reach(levels: u8) -> usize {
     1 << (MIN_SHIFT + 3 * levels)
 }
 
-enum Indexing {
+/// An index being made.
+pub(crate) enum Indexing {
+    /// BAI or tabix.
     Linear(Indexer<LinearIndex>),
+    /// CSI.
     Binned(Indexer<BinnedIndex>),
+}
+
+impl Indexing {
+    /// Of the kind that reaches as far as `longest` bases.
+    pub(crate) fn begin(longest: usize, header: Option<Header>) -> Indexing {
+        fn begin<I>(levels: u8, header: Option<Header>) -> Indexer<I>
+        where
+            I: csi::binning_index::index::reference_sequence::Index + Default,
+        {
+            let indexer = Indexer::new(MIN_SHIFT, levels).unwrap_or_default();
+            match header {
+                Some(header) => indexer.set_header(header),
+                None => indexer,
+            }
+        }
+        if longest <= LINEAR_REACH {
+            Indexing::Linear(begin(LEVELS, header))
+        } else {
+            let levels = (LEVELS..).find(|&l| longest <= reach(l)).unwrap_or(LEVELS);
+            Indexing::Binned(begin(levels, header))
+        }
+    }
+
+    /// Adds the next record and says what is wrong with it.
+    pub(crate) fn add(&mut self, place: Option<Place>, chunk: Chunk) -> Result<(), String> {
+        let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
+        let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.aligned));
+        match self {
+            Indexing::Linear(indexer) => indexer.add_record(context, chunk),
+            Indexing::Binned(indexer) => indexer.add_record(context, chunk),
+        }
+        .map_err(|why| why.to_string())
+    }
 }
 
 /// A BGZF file being written together with its index. Both appear under their names at [`IndexedFile::finish`].
@@ -115,22 +151,7 @@ impl IndexedFile {
                 )
             }
         };
-        fn begin<I>(levels: u8, header: Option<Header>) -> Indexer<I>
-        where
-            I: csi::binning_index::index::reference_sequence::Index + Default,
-        {
-            let indexer = Indexer::new(MIN_SHIFT, levels).unwrap_or_default();
-            match header {
-                Some(header) => indexer.set_header(header),
-                None => indexer,
-            }
-        }
-        let indexing = if longest <= LINEAR_REACH {
-            Indexing::Linear(begin(LEVELS, header))
-        } else {
-            let levels = (LEVELS..).find(|&l| longest <= reach(l)).unwrap_or(LEVELS);
-            Indexing::Binned(begin(levels, header))
-        };
+        let indexing = Indexing::begin(longest, header);
         let data = bgzf::io::Writer::new(AtomicFile::create(path)?);
         Ok(IndexedFile { path: path.to_owned(), data, indexing, records, written: 0 })
     }
@@ -152,16 +173,10 @@ impl IndexedFile {
         self.data.write_all(bytes)?;
         let chunk = Chunk::new(start, self.data.virtual_position());
         self.written += 1;
-        let position = |p: usize| Position::new(p).unwrap_or(Position::MIN);
-        let context = place.map(|p| (p.sequence, position(p.start), position(p.end.max(p.start)), p.aligned));
-        match &mut self.indexing {
-            Indexing::Linear(indexer) => indexer.add_record(context, chunk),
-            Indexing::Binned(indexer) => indexer.add_record(context, chunk),
-        }
-        .map_err(|why| Error::Index {
+        self.indexing.add(place, chunk).map_err(|why| Error::Index {
             path: self.path.clone(),
             record: self.written,
-            why: why.to_string(),
+            why,
         })
     }
 
@@ -170,46 +185,54 @@ impl IndexedFile {
     /// # Errors
     /// A file cannot be written; then neither has its name.
     pub fn finish(self) -> Result<(), Error> {
-        let IndexedFile { path, data, indexing, records, .. } = self;
-        let data = data.finish()?;
-        let (sequences, linear) = match &records {
-            Records::Bam { sequences } => (*sequences, "bai"),
-            Records::Vcf { names } => (names.len(), "tbi"),
-        };
-        let mut index = match indexing {
-            Indexing::Linear(indexer) => {
-                let index = indexer.build(sequences);
-                let file = AtomicFile::create(with_added(&path, linear))?;
-                match records {
-                    Records::Bam { .. } => {
-                        let mut writer = bai::io::Writer::new(file);
-                        writer.write_index(&index)?;
-                        writer.into_inner()
-                    }
-                    Records::Vcf { .. } => {
-                        let mut writer = tabix::io::Writer::new(file);
-                        writer.write_index(&index)?;
-                        writer.into_inner().finish()?
-                    }
+        finish(&self.path, self.data.finish()?, self.indexing, &self.records)
+    }
+}
+
+/// Writes the index of `data`, which will be `path`, and gives both their names.
+pub(crate) fn finish(
+    path: &Path,
+    data: AtomicFile,
+    indexing: Indexing,
+    records: &Records,
+) -> Result<(), Error> {
+    let (sequences, linear) = match records {
+        Records::Bam { sequences } => (*sequences, "bai"),
+        Records::Vcf { names } => (names.len(), "tbi"),
+    };
+    let mut index = match indexing {
+        Indexing::Linear(indexer) => {
+            let index = indexer.build(sequences);
+            let file = AtomicFile::create(with_added(path, linear))?;
+            match records {
+                Records::Bam { .. } => {
+                    let mut writer = bai::io::Writer::new(file);
+                    writer.write_index(&index)?;
+                    writer.into_inner()
+                }
+                Records::Vcf { .. } => {
+                    let mut writer = tabix::io::Writer::new(file);
+                    writer.write_index(&index)?;
+                    writer.into_inner().finish()?
                 }
             }
-            Indexing::Binned(indexer) => {
-                let mut writer = csi::io::Writer::new(AtomicFile::create(with_added(&path, "csi"))?);
-                writer.write_index(&indexer.build(sequences))?;
-                writer.into_inner().finish()?
-            }
-        };
-        // No space left for the index must show before the data have their name.
-        index.flush()?;
-        for kind in [linear, "csi"] {
-            // An index of other data is worse than none. Not being there is the usual case.
-            let _ = fs::remove_file(with_added(&path, kind));
         }
-        data.finish()?;
-        index.finish().inspect_err(|_| {
-            // The error that matters is the index's.
-            let _ = fs::remove_file(&path);
-        })?;
-        Ok(())
+        Indexing::Binned(indexer) => {
+            let mut writer = csi::io::Writer::new(AtomicFile::create(with_added(path, "csi"))?);
+            writer.write_index(&indexer.build(sequences))?;
+            writer.into_inner().finish()?
+        }
+    };
+    // No space left for the index must show before the data have their name.
+    index.flush()?;
+    for kind in [linear, "csi"] {
+        // An index of other data is worse than none. Not being there is the usual case.
+        let _ = fs::remove_file(with_added(path, kind));
     }
+    data.finish()?;
+    index.finish().inspect_err(|_| {
+        // The error that matters is the index's.
+        let _ = fs::remove_file(path);
+    })?;
+    Ok(())
 }

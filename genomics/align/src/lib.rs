@@ -8,6 +8,10 @@ mod placer;
 pub mod engine;
 pub mod sam;
 
+pub mod sort;
+pub mod markdup;
+
+pub mod bgzf;
 pub mod indexed;
 
 pub mod bam;

@@ -1,0 +1,119 @@
+//! Sorts a BAM whose records are grouped by template, as aligners print them, and says how long each part took:
+//! `cargo run --release --example sort -- in.bam out.bam [--threads N] [--memory BYTES] [--level 1-9] [--work FOLDER]
+//! [--mark] [--libraries] [--whole-templates]`. With `-` for `out.bam` the BAM goes to standard output.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use genuma_align::bgzf::Level;
+use genuma_align::markdup::{Libraries, Marking};
+use genuma_align::sort::{BamFile, Blocks, Header, Options, SortedBlock, Sorter};
+
+/// Bytes of records that a worker sorts at a time, at least.
+const BATCH: usize = 2 << 20;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let (mut files, mut threads, mut memory, mut level) = (Vec::new(), 2, 1 << 30, Level::default());
+    let (mut work, mut marking) = (PathBuf::from("."), None::<Marking>);
+    let mut libraries = false;
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or(format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--threads" => threads = value()?.parse()?,
+            "--memory" => memory = value()?.parse()?,
+            "--level" => level = Level::new(value()?.parse()?).ok_or("the level is 1 to 9")?,
+            "--work" => work = value()?.into(),
+            "--mark" => marking = Some(marking.unwrap_or_default()),
+            "--libraries" => libraries = true,
+            "--whole-templates" => {
+                marking = Some(Marking { whole_templates: true, ..marking.unwrap_or_default() })
+            }
+            _ => files.push(arg),
+        }
+    }
+    let [input, output] = &files[..] else { return Err("an input and an output are needed".into()) };
+
+    let begin = Instant::now();
+    let mut bam = Vec::new();
+    noodles_bgzf::io::Reader::new(File::open(input)?).read_to_end(&mut bam)?;
+    let (text, records) = split(&bam).ok_or("no BAM header")?;
+    eprintln!("read     {:6.2} s, {} bytes", begin.elapsed().as_secs_f64(), bam.len());
+
+    if libraries && let Some(marking) = &mut marking {
+        marking.libraries = Some(Libraries::from_header(text));
+    }
+    let header = Header::sorted(text)?;
+    let options = Options { memory, threads, work, marking: marking.map(Arc::new) };
+    let begin = Instant::now();
+    let mut sorter = Sorter::new(&options);
+    let batches = Mutex::new((0, records));
+    let turn = Mutex::new((0, Vec::<Option<SortedBlock>>::new(), &mut sorter));
+    std::thread::scope(|scope| {
+        let work = || -> Result<(), genuma_align::sort::Error> {
+            let mut blocks = Blocks::new(options.marking.clone());
+            loop {
+                let (number, batch) = {
+                    let mut next = batches.lock().expect("no panic");
+                    let (batch, rest) = next.1.split_at(whole(next.1));
+                    (next.0, next.1) = (next.0 + 1, rest);
+                    (next.0 - 1, batch)
+                };
+                if batch.is_empty() {
+                    return Ok(());
+                }
+                let block = blocks.block(batch)?;
+                let (due, waiting, sorter) = &mut *turn.lock().expect("no panic");
+                waiting.resize_with(waiting.len().max(number + 1), || None);
+                waiting[number] = Some(block);
+                while let Some(block) = waiting.get_mut(*due).and_then(Option::take) {
+                    sorter.push(block)?;
+                    *due += 1;
+                }
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|w| w.join().expect("no panic"))
+    })?;
+    eprintln!("blocks   {:6.2} s", begin.elapsed().as_secs_f64());
+    let begin = Instant::now();
+    let summary = match output.as_str() {
+        "-" => sorter.stream(&header, level, std::io::stdout())?,
+        path => sorter.finish(BamFile::create(Path::new(path), header, level)?)?,
+    };
+    eprintln!("finish   {:6.2} s\n{summary:?}", begin.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn number(bytes: &[u8]) -> Option<usize> {
+    Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize)
+}
+
+/// Header text, and records.
+fn split(bam: &[u8]) -> Option<(&str, &[u8])> {
+    let (text, mut rest) = bam.get(8..)?.split_at_checked(number(bam.get(4..)?)?)?;
+    let sequences = number(rest)?;
+    rest = &rest[4..];
+    for _ in 0..sequences {
+        rest = rest.get(8 + number(rest)?..)?;
+    }
+    Some((std::str::from_utf8(text).ok()?.trim_end_matches('\0'), rest))
+}
+
+/// Bytes of whole templates that are at least a batch, or all there are.
+fn whole(records: &[u8]) -> usize {
+    let name = |at: usize| &records[at + 36..][..usize::from(records[at + 12])];
+    let (mut at, mut last) = (0, None);
+    while at < records.len() {
+        if at >= BATCH && last.is_some_and(|l| name(l) != name(at)) {
+            return at;
+        }
+        last = Some(at);
+        at += 4 + number(&records[at..]).unwrap_or(records.len());
+    }
+    records.len()
+}

@@ -1,0 +1,101 @@
+//! The header of a sorted BAM, from the header lines of its records.
+
+use super::Error;
+
+/// The header of a BAM file (SAM specification, sections 1.3 and 4.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    text: String,
+    /// Name and length (bases) of each sequence.
+    sequences: Vec<(String, u32)>,
+}
+
+impl Header {
+    /// From header lines as SAM text: they stay as they are, but for `@HD`, which says that the records are sorted by
+    /// coordinate.
+    ///
+    /// # Errors
+    /// An `@SQ` line without a name or a length that BAM can hold.
+    pub fn sorted(sam: &str) -> Result<Header, Error> {
+        let mut version = "1.6";
+        let mut others = String::with_capacity(sam.len());
+        let mut sequences = Vec::new();
+        for line in sam.lines().filter(|l| !l.is_empty()) {
+            let field = |name| line.split('\t').find_map(|f| f.strip_prefix(name));
+            match line.split('\t').next() {
+                Some("@HD") => {
+                    version = field("VN:").unwrap_or(version);
+                    continue;
+                }
+                Some("@SQ") => {
+                    let length =
+                        field("LN:").and_then(|l| l.parse().ok()).filter(|l| (1..1 << 31).contains(l));
+                    let (Some(name), Some(length)) = (field("SN:"), length) else {
+                        return Err(Error::Header { line: line.to_owned() });
+                    };
+                    sequences.push((name.to_owned(), length));
+                }
+                _ => {}
+            }
+            others.push_str(line);
+            others.push('\n');
+        }
+        Ok(Header { text: format!("@HD\tVN:{version}\tSO:coordinate\n{others}"), sequences })
+    }
+
+    /// The header lines.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Number of sequences.
+    pub fn sequences(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Bases of the longest sequence.
+    pub fn longest(&self) -> usize {
+        self.sequences.iter().map(|s| s.1 as usize).max().unwrap_or(0)
+    }
+
+    /// What stands before the records of a BAM file.
+    pub(super) fn encoded(&self) -> Vec<u8> {
+        let number = |n: usize| (n as u32).to_le_bytes();
+        let mut out = b"BAM\x01".to_vec();
+        out.extend_from_slice(&number(self.text.len()));
+        out.extend_from_slice(self.text.as_bytes());
+        out.extend_from_slice(&number(self.sequences.len()));
+        for (name, length) in &self.sequences {
+            out.extend_from_slice(&number(name.len() + 1));
+            out.extend_from_slice(name.as_bytes());
+            out.push(0);
+            out.extend_from_slice(&length.to_le_bytes());
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_and_the_order_is_told() {
+        let header =
+            Header::sorted("@HD\tVN:1.5\tSO:queryname\tGO:query\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n")
+                .unwrap();
+        assert_eq!(header.text(), "@HD\tVN:1.5\tSO:coordinate\n@SQ\tSN:a\tLN:7\n@SQ\tLN:9\tSN:b\n@CO\tx\n");
+        assert_eq!((header.sequences(), header.longest()), (2, 9));
+        let encoded = header.encoded();
+        assert!(encoded.ends_with(b"\x02\0\0\0\x02\0\0\0a\0\x07\0\0\0\x02\0\0\0b\0\x09\0\0\0"));
+        assert_eq!(Header::sorted("").unwrap().text(), "@HD\tVN:1.6\tSO:coordinate\n");
+    }
+
+    #[test]
+    fn a_sequence_without_a_length_is_refused() {
+        for line in ["@SQ\tSN:a", "@SQ\tSN:a\tLN:0", "@SQ\tSN:a\tLN:2147483648", "@SQ\tLN:5"] {
+            let said = Header::sorted(line).unwrap_err().to_string();
+            assert!(said.contains(line), "{said}");
+        }
+    }
+}
