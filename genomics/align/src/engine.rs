@@ -57,6 +57,14 @@ pub enum Error {
         /// The system's own words.
         source: std::io::Error,
     },
+    /// The engine's instructions are not those of this processor.
+    #[error("{engine} needs a processor with {needs}; choose another engine")]
+    Processor {
+        /// The engine.
+        engine: &'static str,
+        /// The instructions that it needs.
+        needs: &'static str,
+    },
     /// There is no index.
     #[error("{path}: no index; make it with `genuma index --engine {engine} {reference}`")]
     NoIndex {

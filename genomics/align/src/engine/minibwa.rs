@@ -113,6 +113,15 @@ fn program() -> Program {
     Program { name: "minibwa", version: version() }
 }
 
+/// The C code is compiled for these instructions, and would end the process without a word.
+fn check_processor() -> Result<(), Error> {
+    #[cfg(target_arch = "x86_64")]
+    if !(is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("popcnt")) {
+        return Err(Error::Processor { engine: "minibwa", needs: "SSE4.2 and POPCNT" });
+    }
+    Ok(())
+}
+
 /// The two files of an index at `prefix`.
 fn files(prefix: &Path) -> [PathBuf; 2] {
     ["l2b", "mbw"].map(|extension| with_added(prefix, extension))
@@ -183,8 +192,9 @@ fn check_sizes(prefix: &Path) -> Result<u64, Error> {
 /// built without OpenMP.
 ///
 /// # Errors
-/// The reference is no FASTA, or a file cannot be written.
+/// The processor is too old, the reference is no FASTA, or a file cannot be written.
 pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<(), Error> {
+    check_processor()?;
     // The C code takes anything for FASTA, and aborts when it finds no bases.
     Reference::read(reference)
         .map_err(|e| Error::Reference { path: reference.into(), what: e.to_string() })
@@ -216,8 +226,9 @@ impl Minibwa {
     /// An index made by `minibwa index` has no seal: then only its sizes are checked, and a warning says so.
     ///
     /// # Errors
-    /// There is no index, it is damaged, or it is not one of `reference` (if that file is there).
+    /// The processor is too old, there is no index, it is damaged, or it is not one of `reference` (if that file is there).
     pub fn load(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
+        check_processor()?;
         let files = files(prefix);
         if let Some(path) = files.iter().find(|f| !f.is_file()) {
             let (path, reference) = (path.clone(), reference.into());
