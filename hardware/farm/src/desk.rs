@@ -20,6 +20,8 @@ pub(crate) struct Desk<'a, I, O> {
     next: AtomicU64,
     /// The master that read a task, by the task's number modulo the length, a power of two.
     readers: Box<[AtomicU64]>,
+    /// The source waits until the task to be handed on next is another than this one.
+    waits: AtomicU64,
     /// Nothing more is read.
     ended: AtomicBool,
     /// Nothing more is done at all.
@@ -41,6 +43,7 @@ impl<'a, I, O> Desk<'a, I, O> {
             read: AtomicU64::new(0),
             next: AtomicU64::new(0),
             readers: (0..tasks.next_power_of_two()).map(|_| AtomicU64::new(0)).collect(),
+            waits: AtomicU64::new(u64::MAX),
             ended: AtomicBool::new(false),
             aborted: AtomicBool::new(false),
             masters,
@@ -90,13 +93,26 @@ impl<'a, I, O> Desk<'a, I, O> {
         let after = after.expect("only the master with the next task hands on")?;
         self.next.store(after, Ordering::Release);
         if self.masters.len() > 1 {
-            // Either the reader of `after` is known here, or it finds `after` to be next before it sleeps.
+            // Either the reader of `after` is known here, or it finds `after` to be next before it sleeps. The same goes for
+            // whoever reads when the source waited for this.
             fence(Ordering::SeqCst);
-            if let Some(other) = self.reader(after).filter(|&other| other != me) {
+            if (next..after).contains(&self.waits.load(Ordering::Relaxed)) {
+                self.wake_others(me);
+            } else if let Some(other) = self.reader(after).filter(|&other| other != me) {
                 self.masters[other].0.wake();
             }
         }
         Ok(())
+    }
+
+    /// Notes that the source, asked when `next` was to be handed on next, waits for more to be handed on.
+    pub(crate) fn wait(&self, next: u64) {
+        self.waits.store(next, Ordering::Relaxed);
+    }
+
+    /// Whether the source waits for results.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed) == self.next()
     }
 
     /// Whether nothing more is read.

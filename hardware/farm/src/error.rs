@@ -46,6 +46,12 @@ pub enum Error<E> {
         /// What it returned.
         source: E,
     },
+    /// The source waits for a result to be handed on, and there is none to come.
+    #[error("reading task {task}: the source waits for a result, but all {task} read before are handed on")]
+    Standstill {
+        /// The task that was to be read, counted from 0.
+        task: u64,
+    },
     /// One of the closures that workers call panicked.
     #[error("{place}: panicked: {message}")]
     Panicked {

@@ -10,7 +10,7 @@ use genuma_machine::placement::pin;
 use crate::desk::{Desk, Post};
 use crate::master::{Ended, Lane, Master};
 use crate::worker::{Bench, Wire};
-use crate::{Error, Seat};
+use crate::{Error, Next, Seat};
 
 /// Looks at a ring before a thread sleeps, about 20 µs of them.
 const SPINS: u32 = 1000;
@@ -102,33 +102,36 @@ impl Farm {
     /// - `make_task` is called by each worker on its seat, [`Self::tasks_per_worker`] times. For buffers that are to lie on
     ///   the worker's node see [`touched`](crate::touched).
     /// - `make_state` is called once by each worker on its seat.
-    /// - `source` fills a task and gives true, or gives false when there is nothing more. It finds in the task what was
-    ///   left there: it is for `source` or `sink` to empty it.
+    /// - `source` fills a task and gives true, or gives false when there is nothing more; or gives a [`Next`]. It finds in
+    ///   the task what was left there: it is for `source` or `sink` to empty it.
     /// - `work` is called by the worker the task belongs to.
     /// - `sink` is called in the order of reading.
     ///
     /// # Errors
     /// The first, in the order of the input, of what `source`, `work` and `sink` return; everything before it went to
-    /// `sink`, nothing after it. A panic of `work`, `make_task` or `make_state` is such an error, too. And when a worker
-    /// cannot be where its seat says, or the farm has no workers.
+    /// `sink`, nothing after it. A panic of `work`, `make_task` or `make_state` is such an error, too, and so is a source
+    /// that waits for results when none is to come. And when a worker cannot be where its seat says, or the farm has no
+    /// workers.
     ///
     /// # Panics
     /// When `source` or `sink` panics, after the workers have ended.
-    pub fn run<T, S, E>(
+    pub fn run<T, S, E, N>(
         &self,
         make_task: impl Fn(&Seat) -> T + Sync,
         make_state: impl Fn(&Seat) -> Result<S, E> + Sync,
-        source: impl FnMut(&mut T) -> Result<bool, E>,
+        mut source: impl FnMut(&mut T) -> Result<N, E>,
         work: impl Fn(&mut S, &mut T) -> Result<(), E> + Sync,
         sink: impl FnMut(&mut T) -> Result<(), E>,
     ) -> Result<Summary, Error<E>>
     where
         T: Send,
         E: Send,
+        N: Into<Next>,
     {
         let posts = [Post::default()];
         let masters = vec![0; self.seats.len()];
         let tasks = self.tasks();
+        let source = |task: &mut T| source(task).map(Into::into);
         let desk = Desk::new(source, sink, &posts, tasks);
         self.launch(make_task, make_state, work, &posts, &masters, |mut lanes| {
             let lanes = lanes.pop().expect("there is a master");
@@ -148,17 +151,18 @@ impl Farm {
     ///
     /// # Panics
     /// As of [`Self::run`].
-    pub fn run_masters<T, S, E>(
+    pub fn run_masters<T, S, E, N>(
         &self,
         make_task: impl Fn(&Seat) -> T + Sync,
         make_state: impl Fn(&Seat) -> Result<S, E> + Sync,
-        source: impl FnMut(&mut T) -> Result<bool, E> + Send,
+        mut source: impl FnMut(&mut T) -> Result<N, E> + Send,
         work: impl Fn(&mut S, &mut T) -> Result<(), E> + Sync,
         sink: impl FnMut(&mut T) -> Result<(), E> + Send,
     ) -> Result<Summary, Error<E>>
     where
         T: Send,
         E: Send,
+        N: Into<Next>,
     {
         let mut nodes: Vec<Option<u32>> = self.seats.iter().map(|seat| seat.node).collect();
         nodes.sort_unstable();
@@ -173,6 +177,7 @@ impl Farm {
             })
             .collect();
         let tasks = self.tasks();
+        let source = |task: &mut T| source(task).map(Into::into);
         let desk = Desk::new(source, sink, &posts, tasks);
         let (cpus, spins) = (cpus(), self.spins(posts.len()));
         self.launch(make_task, make_state, work, &posts, &masters, |lanes| {

@@ -6,7 +6,8 @@
 //! *workers × tasks per worker* tasks whatever the length of the input, their memory lies on the node where it is worked on,
 //! and nothing is locked or allocated for a task.
 //!
-//! Results are handed on in the order the tasks were read.
+//! Results are handed on in the order the tasks were read. A source whose next task depends on results says so
+//! ([`Next::Later`]) and is asked again when one has been handed on.
 //!
 //! ```
 //! use genuma_farm::{Farm, Seat};
@@ -26,6 +27,7 @@
 //! ```
 
 mod seat;
+mod next;
 mod error;
 mod farm;
 mod worker;
@@ -39,5 +41,6 @@ mod sync;
 
 pub use error::{Error, Place};
 pub use farm::{Farm, Summary, Worked};
+pub use next::Next;
 pub use seat::{Seat, seats};
 pub use worker::touched;

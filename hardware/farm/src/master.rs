@@ -9,7 +9,7 @@ use crate::desk::{Desk, Input, Post};
 use crate::pace::Pace;
 use crate::window::Window;
 use crate::worker::{Fault, Job, Ready, Wire};
-use crate::{Error, Place, Seat};
+use crate::{Error, Next, Place, Seat};
 
 /// Tasks read or handed on before a master looks at its rings again.
 const BURST: usize = 16;
@@ -63,8 +63,8 @@ pub(crate) struct Master<'a, T, E, I, O> {
     window: Window<Box<Job<T, E>>>,
     /// The lane a task was given to, by its number modulo the length, a power of two.
     given: Vec<u32>,
-    /// The source's own error, and the number of the task it stands for.
-    broken: Option<(u64, E)>,
+    /// What is wrong with the source, and the number of the task it stands for.
+    broken: Option<(u64, Error<E>)>,
     /// Results collected.
     results: u64,
     pace: Pace,
@@ -95,7 +95,7 @@ impl<I, O> Drop for AbortOnPanic<'_, I, O> {
 
 impl<'a, T, E, I, O> Master<'a, T, E, I, O>
 where
-    I: FnMut(&mut T) -> Result<bool, E>,
+    I: FnMut(&mut T) -> Result<Next, E>,
     O: FnMut(&mut T) -> Result<(), E>,
 {
     /// Master `me` over these lanes. `tasks` is the number of tasks of all masters; `cpus` is how many there are.
@@ -135,10 +135,7 @@ where
                 self.idle();
             }
         };
-        let broken = self
-            .broken
-            .map(|(number, source)| (number, Error::Failed { place: Place::Source(number), source }));
-        Ended { error: error.or(broken), sleeps: self.sleeps }
+        Ended { error: error.or(self.broken), sleeps: self.sleeps }
     }
 
     fn is_done(&self) -> bool {
@@ -200,13 +197,16 @@ where
         // When another is reading there may be results to see to meanwhile.
         let _ = desk.read(me, |input| {
             let mut room = BURST;
+            // What the source knows of results is at least this.
+            let next = desk.next();
             while room > 0
                 && !desk.has_ended()
+                && !desk.waits()
                 && let Some(lane) = self.least_to_do()
             {
                 let share = self.pace.grain();
                 for _ in 0..share {
-                    if !self.give(lane, input) {
+                    if !self.give(lane, input, next) {
                         break;
                     }
                 }
@@ -222,8 +222,9 @@ where
         free.min_by_key(|(_, lane)| lane.away).map(|(lane, _)| lane)
     }
 
-    /// Reads one task and gives it to a worker. False when there is no free task or nothing more to read.
-    fn give(&mut self, lane: usize, input: &mut Input<I>) -> bool {
+    /// Reads one task and gives it to a worker; `next` was to be handed on when reading began. False when there is no free
+    /// task or nothing to read.
+    fn give(&mut self, lane: usize, input: &mut Input<I>, next: u64) -> bool {
         let number = input.number;
         let to = &mut self.lanes[lane];
         if !to.has_room() {
@@ -231,10 +232,20 @@ where
         }
         let mut job = to.free.pop().expect("there is room");
         match (input.source)(&mut job.task) {
-            Ok(true) => {}
+            Ok(Next::Task) => {}
+            Ok(Next::Later) if next < number => {
+                to.free.push(job);
+                self.desk.wait(next);
+                return false;
+            }
             ended => {
                 to.free.push(job);
-                self.broken = ended.err().map(|error| (number, error));
+                let wrong = match ended {
+                    Err(source) => Some(Error::Failed { place: Place::Source(number), source }),
+                    Ok(Next::Later) => Some(Error::Standstill { task: number }),
+                    Ok(_) => None,
+                };
+                self.broken = wrong.map(|wrong| (number, wrong));
                 self.desk.end(self.me);
                 return false;
             }
@@ -286,17 +297,20 @@ where
 
     /// Whether there is something to read, room for it, and nobody else reading.
     fn may_read(&self) -> bool {
-        !self.desk.has_ended() && !self.desk.is_being_read() && self.lanes.iter().any(Lane::has_room)
+        !self.desk.has_ended()
+            && !self.desk.waits()
+            && !self.desk.is_being_read()
+            && self.lanes.iter().any(Lane::has_room)
     }
 
     /// Asks each worker to wake the master when half of what it has to do is done, so that both have time for more than
-    /// switching. When a worker has nothing to do, what holds it up is the task to be handed on next: that one is waited
-    /// for at once. It is the first its worker has, as a worker takes tasks in order and all earlier ones are handed on.
+    /// switching. When a worker has nothing to do, or the source waits, what holds them up is the task to be handed on next: that
+    /// one is waited for at once. It is the first its worker has, as a worker takes tasks in order and all earlier ones are handed on.
     fn set_alarms(&mut self) {
         let next = self.desk.next();
         let held_up = self.desk.reader(next) == Some(self.me)
             && !self.desk.has_ended()
-            && self.lanes.iter().any(|lane| lane.away == 0);
+            && (self.desk.waits() || self.lanes.iter().any(|lane| lane.away == 0));
         let first = self.given[next as usize & (self.given.len() - 1)] as usize;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             let enough = if held_up && index == first { 1 } else { (lane.away / 2).max(1) };
