@@ -269,6 +269,48 @@ fn libraries_are_kept_apart() {
 }
 
 #[test]
+fn copies_with_long_clips() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = |name, position, cigar, quality: &str| {
+        format!(
+            "{name}\t0\ta\t{position}\t60\t{cigar}\t*\t0\t0\t{}\t{}\n",
+            "A".repeat(450),
+            quality.repeat(450)
+        )
+    };
+    // samtools forgets what lies behind once it has gone further.
+    let reads = [
+        line("x", 1000, "450M", "F"),
+        line("y", 1400, "400S50M", ":"),
+        line("z", 1200, "200S250M", ":"),
+        line("w", 1390, "390S60M", ":"),
+    ];
+    let sam = HEADER.to_owned() + &reads.concat();
+    // samtools has to be told to look further than 300 bases.
+    let (records, near) = reference(&sam, folder.path(), &[]);
+    let (_, far) = reference(&sam, folder.path(), &["-l", "1000"]);
+    let how = How { marking: Some(Marking::default()), ..How::default() };
+    let (path, _) = sort(&records, folder.path(), &how);
+    assert_same(&lines(&path), &far, "-l 1000");
+    assert!(near != far);
+}
+
+/// A pair of which one read is not there is judged by the other alone.
+#[test]
+fn reads_without_their_mates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = |name, flags, quality: &str| {
+        format!("{name}\t{flags}\ta\t100\t60\t4M\t=\t300\t0\tACGT\t{}\n", quality.repeat(4))
+    };
+    let sam = format!("{HEADER}{}{}{}", line("x", 65, "5"), line("y", 129, "F"), line("z", 65 | 256, "F"));
+    let how = How { marking: Some(Marking::default()), ..How::default() };
+    let (path, summary) = sort(&Records::of(&sam, folder.path()), folder.path(), &how);
+    assert_eq!(lines(&path).iter().map(|l| flags(l)).collect::<Vec<_>>(), [65 | 1024, 129, 65 | 256]);
+    let marked = summary.marked.expect("counts");
+    assert_eq!((marked.single, marked.single_duplicates, marked.paired), (2, 1, 0));
+}
+
+#[test]
 fn a_name_twice_is_two_templates() {
     let folder = tempfile::tempdir().expect("a folder");
     let line = |flags, quality: &str| {

@@ -4,7 +4,8 @@
 //! one are marked: the one with the highest sum of base qualities from 15 up stays, and among equals the one whose name
 //! comes first. A mapped read without a mapped mate is a copy when any read of a pair begins at the same base on the
 //! same strand; else the best of such reads stays, and among equals the first in the order of the genome. Secondary,
-//! supplementary and unmapped records, and those that failed quality control, take no part.
+//! supplementary and unmapped records, and those that failed quality control, take no part. A read of a
+//! pair whose mate has no record, which samtools refuses, is taken as one without a mate.
 //!
 //! Other than samtools, which looks as far as 300 bases (`-l`) along the genome, this finds copies whatever the lengths of
 //! their clips. With [`Marking::libraries`], copies must be of one library too, as Picard has it; samtools 1.16 does
@@ -26,7 +27,8 @@ pub struct Marking {
     /// Keeps libraries apart; `None` takes all reads as of one.
     pub libraries: Option<Libraries>,
     /// Marks the supplementary and secondary records of a marked template too, and its unmapped read, as
-    /// `samtools markdup -S`.
+    /// `samtools markdup -S` (which does so only when a marked read of the template has an SA or XA tag or an unmapped
+    /// mate).
     pub whole_templates: bool,
 }
 
