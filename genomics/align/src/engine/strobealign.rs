@@ -398,7 +398,12 @@ impl Engine for Strobealign {
             };
             for record in &records {
                 let second = reads.paired && record.flags & READ2 != 0;
-                let read = reads.read(first + usize::from(second));
+                let mut read = reads.read(first + usize::from(second));
+                // Its reader of FASTQ (not that of FASTA) takes `/1` off the names of single reads too.
+                if !read.qual.is_empty() || read.seq.is_empty() {
+                    let end = read.name.strip_suffix(b"/1").or_else(|| read.name.strip_suffix(b"/2"));
+                    read.name = end.filter(|_| !reads.paired).unwrap_or(read.name);
+                }
                 self.encode(text, read, reads.lane, record, out).map_err(Error::record(read.name))?;
             }
         }

@@ -163,7 +163,9 @@ pub fn singles(genome: &[(String, Vec<u8>)], seed: u64) -> Vec<Read> {
     let mut rna = read(&mut dice, "", piece);
     rna.seq.iter_mut().filter(|b| **b == b'T').for_each(|b| *b = b'U');
     reads.push(rna);
-    reads.iter_mut().enumerate().for_each(|(i, read)| read.name = format!("s{i}.{}", read.seq.len()));
+    for (i, read) in reads.iter_mut().enumerate() {
+        read.name = format!("s{i}.{}{}", read.seq.len(), ["", "/1", "/2", "/3"][i % 4]);
+    }
     reads
 }
 
