@@ -17,7 +17,9 @@ pub fn summary(profile: &MachineProfile) -> String {
 fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
     let Topology { nodes, cpus, processor, .. } = &profile.topology;
     let processor = processor.as_deref().unwrap_or("unknown processor");
-    writeln!(text, "{processor}: {} nodes, {} CPUs", nodes.len(), cpus.len())?;
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let (n, c) = (nodes.len(), cpus.len());
+    writeln!(text, "{processor}: {n} node{}, {c} CPU{}", plural(n), plural(c))?;
     match profile.theory.peak_gbs {
         Some(peak) => {
             let channels = profile.theory.channels.unwrap_or(0);

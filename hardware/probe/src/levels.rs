@@ -6,9 +6,6 @@ use crate::profile::{LatencyCurve, LatencyPoint, Level};
 const FLAT: f64 = 1.22;
 /// Plateaus closer than this factor are one.
 const SAME: f64 = 1.3;
-/// How far the end of a plateau may lie from a cache's size: a cache is shared with code and others, so it ends early; seldom late.
-const FITS: std::ops::RangeInclusive<f64> = 0.2..=1.6;
-
 /// Points `from..=to` of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plateau {
@@ -18,35 +15,42 @@ struct Plateau {
 
 /// Finds the levels in a curve of rising ring sizes; `caches` are the sizes of the data caches, nearest first.
 ///
-/// The last plateau is DRAM if it begins beyond the last cache. A plateau whose end fits no cache is named by its place, without a size.
+/// A plateau belongs to the smallest cache that holds the rings of its middle: a cache that others use too ends early, and seldom
+/// late. Of several in one cache the longest counts. The last plateau is DRAM if it ends beyond the last cache. One that is
+/// beyond all caches but not the last is named by its place, without a size.
 pub fn levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<Level> {
     let points = &curve.points;
     let plateaus = plateaus(points);
     let beyond = caches.last().copied().unwrap_or(0);
-    let mut next_cache = 0;
-    let mut levels = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
     for (place, plateau) in plateaus.iter().enumerate() {
         let (from_bytes, to_bytes) = (points[plateau.from].bytes, points[plateau.to].bytes);
-        let last = place + 1 == plateaus.len();
-        let dram = last && to_bytes > beyond && plateaus.len() > 1;
-        let fit = |bytes: &u64| FITS.contains(&(to_bytes as f64 / *bytes as f64));
-        let closeness = |bytes: u64| (to_bytes as f64 / bytes as f64).ln().abs();
-        let fitting = (next_cache..caches.len()).filter(|i| !dram && fit(&caches[*i]));
-        let cache = fitting.min_by(|a, b| closeness(caches[*a]).total_cmp(&closeness(caches[*b])));
-        next_cache = cache.map_or(next_cache, |i| i + 1);
-        levels.push(Level {
-            name: match (dram, cache) {
-                (true, _) => "DRAM".to_owned(),
-                (false, Some(i)) => format!("L{}", i + 1),
-                (false, None) => format!("step {}", place + 1),
-            },
-            from_bytes,
-            to_bytes,
-            cache_bytes: cache.map(|i| caches[i]),
-            latency: flattest(&points[plateau.from..=plateau.to]).latency,
-        });
+        let dram = place + 1 == plateaus.len() && to_bytes > beyond && plateaus.len() > 1;
+        let middle = (from_bytes as f64 * to_bytes as f64).sqrt();
+        let cache = caches.iter().position(|bytes| !dram && middle <= *bytes as f64);
+        let name = match (dram, cache) {
+            (true, _) => "DRAM".to_owned(),
+            (false, Some(i)) => format!("L{}", i + 1),
+            (false, None) => format!("step {}", levels.len() + 1),
+        };
+        let cache_bytes = cache.map(|i| caches[i]);
+        let latency = flattest(&points[plateau.from..=plateau.to]).latency;
+        let level = Level { name, from_bytes, to_bytes, cache_bytes, latency };
+        match levels.last_mut() {
+            Some(before) if before.name == level.name => {
+                if octaves(&level) > octaves(before) {
+                    *before = level;
+                }
+            }
+            _ => levels.push(level),
+        }
     }
     levels
+}
+
+/// How often the ring's size doubles from the plateau's begin to its end.
+fn octaves(level: &Level) -> f64 {
+    (level.to_bytes as f64 / level.from_bytes as f64).log2()
 }
 
 /// Maximal flat runs of at least two points, with those of nearly the same latency joined.
@@ -142,6 +146,17 @@ mod tests {
         let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
         assert_eq!(levels[2].cache_bytes, Some(32 << 20), "{:?}", told(&levels));
         assert_eq!(levels.len(), 4);
+    }
+
+    #[test]
+    fn a_cache_is_one_level_however_many_steps_it_has() {
+        // Translations miss from half of the second cache on.
+        let caches = [(32768.0, 1.5), (400000.0, 5.0), (1048576.0, 7.5), (8388608.0, 20.0)];
+        let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
+        let names: Vec<_> = levels.iter().map(|l| (l.name.as_str(), l.cache_bytes)).collect();
+        let [l1, l2, l3] = CACHES.map(Some);
+        assert_eq!(names, [("L1", l1), ("L2", l2), ("L3", l3), ("DRAM", None)]);
+        assert_eq!(told(&levels)[1].2, 5, "{:?}", told(&levels));
     }
 
     #[test]
