@@ -1,5 +1,5 @@
-//! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), and the placing of sequences that
-//! calling needs.
+//! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), by all workers of a farm ([`pipeline`]),
+//! sorted and marked ([`sort`], [`markdup`]); and the placing of sequences that calling needs.
 //!
 //! For the latter the index is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when it is there, else it is made
 //! once in the work folder. Index construction takes about 11 bytes of memory a base.
@@ -15,6 +15,10 @@ pub mod bgzf;
 pub mod indexed;
 
 pub mod bam;
+
+pub mod header;
+pub mod placement;
+pub mod pipeline;
 
 pub use minibwa::{CigarKind, CigarOp, Hit, Strand};
 pub use placer::{Error, INDEX_BYTES_PER_BASE, Mapper, Placer};

@@ -1,0 +1,67 @@
+//! What is wrong with reads is said, after what comes before it; and nothing hangs.
+
+use std::fs;
+use std::io::{self, Write};
+
+use genuma_align::engine::Layout;
+use genuma_align::pipeline::{Error, Job, Output};
+use genuma_reads::ReadLane;
+
+use crate::bench::{Bench, Files, open, sam, text, threads};
+use crate::data::pairs;
+
+/// Takes so many bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.0);
+        self.0 -= taken;
+        if taken == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn faults_end_a_run_with_their_words() {
+    let bench = Bench::new(26);
+    let files = bench.write("a", &pairs(&bench.genome, 1500, 40), Layout::Paired);
+    let engine = bench.minibwa(Some(100_000), &[]);
+    let whole = sam(&engine, &[&files], 2, 20_000).unwrap().0;
+
+    // Late in the file.
+    let two = bench.path("a_2.fq");
+    let cut = text(&two);
+    fs::write(&two, &cut[..cut.len() * 9 / 10]).unwrap();
+    for workers in [1, 2, 8] {
+        let mut out = Vec::new();
+        let job = Job { engine: &engine, seats: threads(workers) };
+        let error = job.run(open(&[&files], 20_000).unwrap(), Output::Sam(&mut out)).unwrap_err();
+        assert!(matches!(error, Error::Reads(_)) && error.to_string().contains("a_2.fq"), "{error}");
+        assert!(whole.starts_with(&out), "what was written is right");
+    }
+
+    fs::write(&two, &cut).unwrap();
+    for room in [0, 1, whole.len() / 2, whole.len() - 1] {
+        let job = Job { engine: &engine, seats: threads(2) };
+        let error = job.run(open(&[&files], 20_000).unwrap(), Output::Sam(&mut Full(room))).unwrap_err();
+        assert!(
+            matches!(&error, Error::Write(e) if e.kind() == io::ErrorKind::StorageFull),
+            "{room}: {error}"
+        );
+    }
+
+    // A read that strobealign does not take.
+    let long = "A".repeat(2 << 20);
+    fs::write(bench.path("long.fq"), format!("@giant\n{long}\n+\n{long}\n")).unwrap();
+    let long = Files { lane: ReadLane::Single(bench.path("long.fq")), layout: Layout::Single };
+    let error = sam(&bench.strobealign(), &[&long], 2, 20_000).unwrap_err();
+    assert_eq!(error.to_string(), "read giant: longer than 1048576 bp");
+    // A farm without seats.
+    let job = Job { engine: &engine, seats: Vec::new() };
+    let error = job.run(open(&[&files], 20_000).unwrap(), Output::Sam(&mut Vec::new())).unwrap_err();
+    assert!(matches!(error, Error::Farm(_)), "{error}");
+}
