@@ -1,6 +1,6 @@
 //! `genuma call`: from tumour and normal reads to somatic variants.
 
-mod budget;
+pub mod budget;
 mod fingerprint;
 mod lengths;
 mod outcome;

@@ -1,9 +1,12 @@
 //! The door: one file a verb.
 
+mod align;
 mod call;
+mod command;
 mod completions;
 mod evaluate;
 mod failure;
+mod index;
 mod man;
 mod probe;
 mod progress;
@@ -44,6 +47,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Call(call::Args),
+    Index(index::Args),
+    Align(align::Args),
     Simulate(simulate::Args),
     Evaluate(evaluate::Args),
     Topology(topology::Args),
@@ -57,6 +62,8 @@ fn main() -> ExitCode {
     cli.voice.set();
     let done = signals::heed().and_then(|()| match cli.verb {
         Verb::Call(args) => call::run(args),
+        Verb::Index(args) => index::run(&args),
+        Verb::Align(args) => align::run(&args),
         Verb::Simulate(args) => simulate::run(args),
         Verb::Evaluate(args) => evaluate::run(args),
         Verb::Topology(args) => topology::run(&args),

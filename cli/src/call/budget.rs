@@ -18,7 +18,7 @@ const PER_THREAD: u64 = 16 << 20;
 const LOADED_PER_BASE: u64 = 3;
 
 /// Fails when the memory is too little for the threads and the reference.
-pub fn check(means: &Means, reference: Option<Genome>) -> Result<(), Usage> {
+pub(super) fn check(means: &Means, reference: Option<Genome>) -> Result<(), Usage> {
     let Means { threads, memory } = *means;
     let counter = 2 * genuma_kmers::least_memory(threads);
     let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);

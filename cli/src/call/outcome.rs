@@ -12,6 +12,8 @@ use genuma_somatic::picture::{Scene, picture};
 use genuma_somatic::pipeline::{Call, Finished, Job};
 use genuma_somatic::vcf::Line;
 
+use crate::command;
+
 /// Gathers all that is shown; `lines` are those of the VCF.
 pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
     let records = first_records(lines);
@@ -20,7 +22,7 @@ pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
         records.get(id.as_str()).map(|record| report(id.clone(), record, event, finished))
     };
     Outcome {
-        command: typed(std::env::args()),
+        command: command::line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         inputs: [NORMAL, TUMOUR].map(|sample| inputs(&job.lanes, sample)),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
@@ -32,16 +34,6 @@ pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
         sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
         calls: finished.events.iter().enumerate().filter_map(reported).collect(),
     }
-}
-
-/// A command line that a shell would read back.
-fn typed(args: impl Iterator<Item = String>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
-    let quoted = |arg: String| match !arg.is_empty() && arg.chars().all(plain) {
-        true => arg,
-        false => format!("'{}'", arg.replace('\'', r"'\''")),
-    };
-    args.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn inputs(lanes: &[Lane], sample: u8) -> Vec<String> {
@@ -103,12 +95,6 @@ fn draw(call: &Call, finished: &Finished) -> Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commands_are_quoted_where_a_shell_needs_it() {
-        let args = ["genuma", "call", "-o", "my calls", "", "it's"].map(str::to_owned);
-        assert_eq!(typed(args.into_iter()), r"genuma call -o 'my calls' '' 'it'\''s'");
-    }
 
     #[test]
     fn the_other_end_is_in_the_record() {

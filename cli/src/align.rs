@@ -1,0 +1,387 @@
+//! `genuma align`: from reads to alignments.
+
+mod lanes;
+mod outcome;
+
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{ValueEnum, value_parser};
+use genuma_align::bgzf::Level;
+use genuma_align::engine::{self, Engine, Layout, Minibwa, Strobealign, minibwa, strobealign};
+use genuma_align::header::{Command, ReadGroup, header};
+use genuma_align::markdup::{Libraries, Marking};
+use genuma_align::pipeline::{self, Job, Output, PIECE, Reads};
+use genuma_align::placement::{self, Loaded, Wish, as_chosen, plan};
+use genuma_align::sort::{self, BamFile, Header, Sorter};
+use genuma_farm::seats;
+use genuma_machine::Topology;
+use genuma_machine::topology::{Source, Sysfs};
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_reads::{Cut, Meter, ReadBatch, ReadStream, StreamOptions};
+use genuma_somatic::pipeline::Watch;
+use tracing::{debug, info, warn};
+
+use crate::call::budget;
+use crate::failure::Usage;
+use crate::index::EngineName;
+use crate::progress::Progress;
+use crate::{command, sizes};
+use outcome::{Outcome, Placed, Seconds};
+
+/// Least memory for sorting: a block of records and what merges them.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+/// Where the index is to lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Placement {
+    /// Copies where they fit easily, else spread
+    Auto,
+    /// On the node of the thread that loads it
+    Local,
+    /// Evenly over all nodes, page by page
+    Interleave,
+    /// Over all nodes by the kernel's weights
+    Weighted,
+    /// A copy on each node
+    Replicate,
+}
+
+impl From<Placement> for Wish {
+    fn from(placement: Placement) -> Wish {
+        match placement {
+            Placement::Auto => Wish::Auto,
+            Placement::Local => Wish::Local,
+            Placement::Interleave => Wish::Interleave,
+            Placement::Weighted => Wish::Weighted,
+            Placement::Replicate => Wish::Replicate,
+        }
+    }
+}
+
+/// Align reads to a reference.
+///
+/// Records are those of the engine's own command line, read for read, in the order of the reads: SAM on stdout, or in
+/// a file by that name (-o x.sam). -o x.bam gives them sorted by coordinate, with an index, as `samtools sort` does, and
+/// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
+///
+/// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is stdin. One file is single reads; two files, or four, ... are
+/// read 1 and read 2 of one lane, or two, ... The reads of a lane do not influence those of another.
+///
+/// The reference is indexed once, by `genuma index`. The same reads give the same records whatever the threads, the memory
+/// and the placement.
+#[derive(Debug, clap::Args)]
+#[command(
+    about = "Align reads to a reference",
+    after_help = "Examples:\n  \
+    Pairs to a sorted BAM with duplicates marked:\n    \
+    genuma align ref.fa R_1.fq.gz R_2.fq.gz --mark-duplicates -R 'ID:r\\tSM:me' -o me.bam\n  \
+    Two lanes with a read group each:\n    \
+    genuma align ref.fa A_1.fq.gz A_2.fq.gz B_1.fq.gz B_2.fq.gz -R 'ID:a\\tSM:me' -R 'ID:b\\tSM:me' -o me.bam\n  \
+    Interleaved pairs from a pipe, SAM to another:\n    \
+    seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
+)]
+pub struct Args {
+    /// Reference genome, plain or gzip'd FASTA, with the index that `genuma index` made beside it
+    #[arg(value_name = "FASTA")]
+    reference: PathBuf,
+    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane
+    #[arg(value_name = "FASTQ", required = true, num_args = 1..)]
+    reads: Vec<PathBuf>,
+    /// Each file holds read 1 and read 2 in turn: one file a lane
+    #[arg(long, help_heading = "Input")]
+    interleaved: bool,
+    /// Each file holds reads without mates: one file a lane
+    #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
+    single: bool,
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each
+    #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
+    read_group: Vec<String>,
+
+    /// x.sam or x.bam; without it SAM goes to stdout
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Mark duplicates, within the library (LB) of their read group; wants -o x.bam
+    #[arg(long, help_heading = "Output")]
+    mark_duplicates: bool,
+    /// Also write what was done, with times and places, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// Aligner
+    #[arg(long, value_enum, default_value_t = EngineName::Minibwa, help_heading = "Method")]
+    engine: EngineName,
+
+    /// Threads that align [default: all processors]
+    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    threads: Option<u16>,
+    /// Where the index lies on a machine with several nodes
+    #[arg(long, value_enum, default_value_t = Placement::Auto, help_heading = "Resources")]
+    placement: Placement,
+    /// Memory for sorting, such as 8G or 512M (powers of 1024); what does not fit goes to the work folder
+    /// [default: a quarter of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    memory: Option<u64>,
+    /// Folder for what does not fit in memory [default: that of the output]
+    #[arg(long, value_name = "DIR", help_heading = "Resources")]
+    work: Option<PathBuf>,
+}
+
+/// Where records go.
+enum Target {
+    Stdout,
+    Sam(PathBuf),
+    Bam(PathBuf),
+}
+
+/// What a run of any engine needs.
+struct Run<'a> {
+    args: &'a Args,
+    target: Target,
+    groups: Vec<ReadGroup>,
+    topology: Topology,
+    threads: usize,
+    /// For sorting (bytes).
+    memory: usize,
+    progress: Progress,
+    start: Instant,
+}
+
+/// Reads, the first of them in hand.
+struct Opened {
+    stream: ReadStream,
+    first: ReadBatch,
+    layouts: Vec<Layout>,
+    meter: Arc<Meter>,
+}
+
+/// Aligns and writes.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let target = args.target()?;
+    let memory = if matches!(target, Target::Bam(_)) { args.sorting_memory()? } else { 0 };
+    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single)?;
+    let groups = lanes::groups(&args.read_group, lanes.len())?;
+    let topology = Sysfs::new().topology()?;
+    let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
+    let meter = Arc::new(Meter::default());
+    let inflaters = (threads / 4).clamp(1, 8);
+    let options = StreamOptions {
+        ahead: 4,
+        inflaters,
+        meter: Arc::clone(&meter),
+        ..StreamOptions::new(Cut::at_bases(PIECE))
+    };
+    let mut stream = ReadStream::open(&lanes, options)?;
+    let mut first = ReadBatch::new();
+    stream.fill(&mut first)?;
+    let progress = Progress::start();
+    let to_stdout = matches!(target, Target::Stdout);
+    let run = Run { args, target, groups, topology, threads, memory, progress, start };
+    let reads = Opened { stream, first, layouts, meter };
+    let done = match args.engine {
+        EngineName::Minibwa => run.minibwa(reads),
+        EngineName::Strobealign => run.strobealign(reads),
+    };
+    match done {
+        // Who reads it has seen enough.
+        Err(error) if to_stdout && is_broken_pipe(&error) => Ok(()),
+        Err(error) if to_stdout && error.is::<io::Error>() => Err(error.context("standard output")),
+        done => done,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}
+
+impl Args {
+    fn target(&self) -> Result<Target, Usage> {
+        let target = match &self.out {
+            None => Target::Stdout,
+            Some(path) if path.as_os_str() == "-" => Target::Stdout,
+            Some(path) => match path.extension().and_then(|e| e.to_str()) {
+                Some("sam") => Target::Sam(path.clone()),
+                Some("bam") => Target::Bam(path.clone()),
+                _ => {
+                    return Err(Usage(format!(
+                        "-o {}: give a name that ends in .sam or .bam",
+                        path.display()
+                    )));
+                }
+            },
+        };
+        if self.mark_duplicates && !matches!(target, Target::Bam(_)) {
+            return Err(Usage("--mark-duplicates wants sorted records: add -o x.bam".to_owned()));
+        }
+        Ok(target)
+    }
+
+    /// Memory for sorting (bytes); also sees that the work folder is one.
+    fn sorting_memory(&self) -> Result<usize, Usage> {
+        let free = || budget::available(Path::new("/")).map_or(1 << 30, |free| (free / 4).max(LEAST_MEMORY));
+        let memory = self.memory.unwrap_or_else(free);
+        if memory < LEAST_MEMORY {
+            let (have, need) = (sizes::show(memory), sizes::show(LEAST_MEMORY));
+            return Err(Usage(format!(
+                "{have} of memory are too little for sorting, which needs {need}: raise --memory"
+            )));
+        }
+        if let Some(work) = self.work.as_ref().filter(|work| !work.is_dir()) {
+            return Err(Usage(format!("--work {}: is not a folder", work.display())));
+        }
+        debug!("{} of memory for sorting", sizes::show(memory));
+        Ok(memory as usize)
+    }
+}
+
+/// Bytes of files; those that are not there count nothing, as loading them will tell.
+fn bytes(paths: &[PathBuf]) -> u64 {
+    paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
+}
+
+impl Run<'_> {
+    fn minibwa(self, reads: Opened) -> anyhow::Result<()> {
+        let reference = self.args.reference.clone();
+        let read_groups = self.ids();
+        let threads = self.threads;
+        let options = minibwa::Options { read_groups, ..minibwa::Options::default() };
+        let files = ["l2b", "mbw"].map(|extension| with_added(&reference, extension));
+        self.align(reads, bytes(&files), || Minibwa::load(&reference, &reference, options.clone(), threads))
+    }
+
+    fn strobealign(self, reads: Opened) -> anyhow::Result<()> {
+        let reference = self.args.reference.clone();
+        let read_groups = self.ids();
+        let threads = self.threads;
+        // Its command line looks at the first file only.
+        let step = if reads.layouts.first() == Some(&Layout::Paired) { 2 } else { 1 };
+        let length = strobealign::read_length(reads.first.iter().step_by(step).map(|read| read.seq.len()));
+        let options = strobealign::Options { read_groups, ..strobealign::Options::default() };
+        let files = [strobealign::index_path(&reference, length), reference.clone()];
+        let aligned = self.align(reads, bytes(&files), || {
+            Strobealign::load(&reference, &reference, length, options.clone(), threads)
+        });
+        aligned.map_err(|error| match error.downcast_ref() {
+            Some(engine::Error::NoIndex { path, .. }) => anyhow::anyhow!(
+                "{}: no index for reads of {length} bp; make it with `genuma index --engine strobealign --read-length \
+                 {length} {}`",
+                path.display(),
+                reference.display()
+            ),
+            _ => error,
+        })
+    }
+
+    /// The identifier of each lane's read group; none where there are no groups.
+    fn ids(&self) -> Vec<String> {
+        self.groups.iter().map(|group| group.id().to_owned()).collect()
+    }
+
+    /// Loads, aligns, writes, and says what was done.
+    fn align<E: Engine>(
+        self,
+        reads: Opened,
+        index_bytes: u64,
+        load: impl Fn() -> Result<E, engine::Error> + Sync,
+    ) -> anyhow::Result<()> {
+        self.progress.begins("load", None);
+        let plan = plan(self.args.placement.into(), &self.topology, index_bytes);
+        let loading = Instant::now();
+        let engine = Loaded::load(&plan.choice, load).map_err(|error| match error {
+            placement::Error::Engine(error) => anyhow::Error::new(error),
+            other => other.into(),
+        })?;
+        let found = engine.found()?;
+        let placed = Placed { as_chosen: as_chosen(&plan.choice, &found), plan, found };
+        info!("{}", placed.line());
+        if !placed.as_chosen {
+            warn!("the index is not where it was to be: alignments are the same, but may take longer");
+        }
+        let load = loading.elapsed();
+
+        self.progress.begins("align", Some(Arc::clone(&reads.meter)));
+        let aligning = Instant::now();
+        let one = engine.nearest();
+        let line = command::line();
+        let command = Command { name: "genuma", version: env!("CARGO_PKG_VERSION"), line: &line };
+        let header = header(one.contigs(), &self.groups, one.program(), command);
+        let job = Job { engine: &engine, seats: seats(&self.topology, self.threads) };
+        let reads = Reads { stream: reads.stream, first: reads.first, layouts: reads.layouts };
+        let (aligned, align, sorted, sort) = match &self.target {
+            Target::Stdout => {
+                let mut out = io::stdout().lock();
+                let aligned = sam(&job, reads, &header, &mut out)?;
+                (aligned, aligning.elapsed(), None, Duration::ZERO)
+            }
+            Target::Sam(path) => {
+                let mut out = AtomicFile::create(path)?;
+                let aligned = sam(&job, reads, &header, &mut out)?;
+                out.finish()?;
+                (aligned, aligning.elapsed(), None, Duration::ZERO)
+            }
+            Target::Bam(path) => {
+                let options = self.sorting(path, &header);
+                let file = BamFile::create(path, Header::sorted(&header)?, Level::default())?;
+                let mut sorter = Sorter::new(&options);
+                let aligned = job.run(reads, Output::Sorter(&mut sorter, options.marking.clone()))?;
+                let align = aligning.elapsed();
+                self.progress.begins("sort", None);
+                let sorting = Instant::now();
+                let sorted = sorter.finish(file)?;
+                (aligned, align, Some(sorted), sorting.elapsed())
+            }
+        };
+        let seconds = Seconds { load, align, sort, whole: self.start.elapsed() };
+        let outcome = Outcome { command: line, program: one.program(), placed, aligned, sorted, seconds };
+        drop(self.progress);
+        if let Some(path) = &self.args.json {
+            outcome.write(path)?;
+        }
+        let out = self.args.out.as_deref().filter(|_| !matches!(self.target, Target::Stdout));
+        info!("{}", outcome.line(out));
+        Ok(())
+    }
+
+    /// How records are sorted on their way to `path`.
+    fn sorting(&self, path: &Path, header: &str) -> sort::Options {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let marking = self.args.mark_duplicates.then(|| {
+            let libraries = Some(Libraries::from_header(header));
+            Arc::new(Marking { libraries, ..Marking::default() })
+        });
+        sort::Options {
+            memory: self.memory,
+            threads: self.threads,
+            work: self.args.work.clone().unwrap_or_else(|| folder.to_path_buf()),
+            marking,
+        }
+    }
+}
+
+/// Aligns to SAM text.
+fn sam<E: Engine>(
+    job: &Job<'_, E>,
+    reads: Reads,
+    header: &str,
+    out: &mut dyn Write,
+) -> anyhow::Result<pipeline::Summary> {
+    out.write_all(header.as_bytes())?;
+    let aligned = job.run(reads, Output::Sam(out)).map_err(|error| match error {
+        pipeline::Error::Write(error) => anyhow::Error::new(error),
+        other => other.into(),
+    })?;
+    out.flush()?;
+    Ok(aligned)
+}
+
+/// `path` with `.extension` behind all it has.
+fn with_added(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}

@@ -1,0 +1,185 @@
+//! `genuma index` and `genuma align`: the outputs agree with one another and with samtools, and say what they are.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use common::{data, genuma, gunzip, installed, names, records, run, scratch};
+use serde_json::Value;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// A folder with the genome of the made data and its indexes.
+fn reference() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let path = scratch("reference").join("genome.fa");
+        fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
+        let said = run(["index", text(&path)]).well().stderr;
+        assert!(said.contains("genome.fa.l2b") && said.contains("genome.fa.mbw made in"), "{said}");
+        run(["index", "--engine", "strobealign", "--read-length", "150", text(&path)]).well();
+        path
+    })
+}
+
+/// The files of the made normal, both mates.
+fn mates() -> [&'static str; 2] {
+    [text(&data().normal[0]), text(&data().normal[1])]
+}
+
+/// Aligns pairs with further options.
+fn align(options: &[&str]) -> common::Ended {
+    run(["align", text(reference()), mates()[0], mates()[1]].iter().chain(options))
+}
+
+/// Lines of SAM text but for the command in the header.
+fn lines(sam: &str) -> Vec<&str> {
+    sam.lines().filter(|line| !line.starts_with("@PG\tID:genuma")).collect()
+}
+
+fn samtools(args: &[&str]) -> String {
+    let ended = Command::new("samtools").args(args).output().expect("samtools starts");
+    assert!(ended.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).expect("text")
+}
+
+#[test]
+fn the_same_records_whatever_the_threads_and_wherever_they_go() {
+    let folder = scratch("same");
+    for engine in ["minibwa", "strobealign"] {
+        let one = align(&["--engine", engine, "-t", "1"]).well();
+        assert!(
+            one.stdout.starts_with("@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:"),
+            "{}",
+            &one.stdout[..200]
+        );
+        assert!(one.stdout.contains(&format!("\n@PG\tID:{engine}\tPN:{engine}\tVN:")));
+        assert!(one.stdout.contains(&format!("\n@PG\tID:genuma\tPN:genuma\tPP:{engine}\tVN:")));
+        let records = lines(&one.stdout).iter().filter(|line| !line.starts_with('@')).count();
+        let reads: usize = data().normal.iter().map(|file| common::records(&gunzip(file)).len()).sum();
+        assert!(records >= reads, "{records} records of {reads} reads");
+        let last = one.stderr.lines().last().expect("a last word");
+        for part in
+            [&format!("{} pairs in ", reads / 2), "% of reads mapped, ", "% properly paired, insert size "]
+        {
+            assert!(last.contains(part), "{last}");
+        }
+        for threads in ["2", "8"] {
+            let other = align(&["--engine", engine, "-t", threads]).well().stdout;
+            assert!(lines(&other) == lines(&one.stdout), "{engine}, {threads} threads");
+        }
+        let path = folder.join(format!("{engine}.sam"));
+        align(&["--engine", engine, "-o", text(&path)]).well();
+        assert!(lines(&fs::read_to_string(path).expect("SAM")) == lines(&one.stdout), "{engine}, to a file");
+    }
+    assert_eq!(names(&folder), ["minibwa.sam", "strobealign.sam"]);
+}
+
+#[test]
+fn a_sorted_bam_is_that_of_samtools() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("sorted");
+    let path = |name: &str| folder.join(name);
+    let (bam, json) = (path("ours.bam"), path("run.json"));
+    align(&["-o", text(&path("ours.sam"))]).well();
+    let said = align(&["-o", text(&bam), "--json", text(&json), "--memory", "64M"]).well();
+    assert!(said.stdout.is_empty() && said.stderr.contains("; see "), "{}", said.stderr);
+    samtools(&["quickcheck", text(&bam)]);
+    samtools(&["sort", "--no-PG", "-o", text(&path("theirs.bam")), text(&path("ours.sam"))]);
+    let view = |file: &str| samtools(&["view", "--no-PG", "-h", text(&path(file))]);
+    assert!(lines(&view("ours.bam")) == lines(&view("theirs.bam")));
+    assert!(!samtools(&["view", text(&bam), "chr1:1000-2000"]).is_empty());
+    assert_eq!(names(&folder), ["ours.bam", "ours.bam.bai", "ours.sam", "run.json", "theirs.bam"]);
+
+    let said: Value = serde_json::from_slice(&fs::read(json).expect("JSON")).expect("JSON");
+    let records: u64 = samtools(&["view", "-c", text(&bam)]).trim().parse().expect("a number");
+    assert_eq!(said["records"]["records"], records);
+    let mapped: u64 = samtools(&["view", "-c", "-F", "2308", text(&bam)]).trim().parse().expect("a number");
+    assert_eq!(said["reads"]["mapped"], mapped);
+    assert_eq!((said["engine"]["name"].as_str(), &said["duplicates"]), (Some("minibwa"), &Value::Null));
+    assert!(
+        said["seconds"]["align"].as_f64() > Some(0.0) && said["worker_seconds"]["map"].as_f64() > Some(0.0)
+    );
+    assert!(
+        said["placement"]["copies"][0]["pages"].as_object().is_some_and(|nodes| !nodes.is_empty()),
+        "{said}"
+    );
+}
+
+#[test]
+fn duplicates_are_marked_within_their_library() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("marked");
+    // The same reads in two lanes, under other names: all of the second are copies, unless it is of another library.
+    let renamed: Vec<PathBuf> = data()
+        .normal
+        .iter()
+        .enumerate()
+        .map(|(i, file)| {
+            let copy: Vec<u8> =
+                records(&gunzip(file)).iter().flat_map(|record| [b"@copy_", &record[1..]].concat()).collect();
+            let path = folder.join(format!("copy_{}.fq", i + 1));
+            fs::write(&path, copy).expect("a file");
+            path
+        })
+        .collect();
+    let marked = |library: &str| -> (u64, u64) {
+        let bam = folder.join("out.bam");
+        let groups = ["ID:a\\tSM:s\\tLB:one", &format!("ID:b\\tSM:s\\tLB:{library}")];
+        let files = [text(&renamed[0]), text(&renamed[1]), "-R", groups[0], "-R", groups[1]];
+        align(&[&files[..], &["--mark-duplicates", "-o", text(&bam)]].concat()).well();
+        samtools(&["quickcheck", text(&bam)]);
+        let count = |options: &[&str]| {
+            let command = [&["view", "-c"], options, &[text(&bam)]].concat();
+            samtools(&command).trim().parse().expect("a number")
+        };
+        assert_eq!(count(&["-r", "a"]), count(&["-r", "b"]));
+        (count(&["-f", "1024"]), count(&["-F", "2308"]))
+    };
+    let (same, all) = marked("one");
+    let (other, _) = marked("two");
+    assert!(same * 2 > all * 9 / 10 && other * 10 < all, "{same} and {other} of {all} are marked");
+}
+
+#[test]
+fn pipes_in_and_out() {
+    let folder = scratch("pipes");
+    let (one, two) = (gunzip(&data().normal[0]), gunzip(&data().normal[1]));
+    let mixed: Vec<u8> =
+        records(&one).iter().zip(records(&two)).flat_map(|(a, b)| [*a, b].concat()).collect();
+    let path = folder.join("mixed.fq");
+    fs::write(&path, &mixed).expect("a file");
+    let from_file = run(["align", "--interleaved", text(reference()), text(&path)]).well().stdout;
+    assert!(lines(&from_file) == lines(&align(&[]).well().stdout), "a small lane is one block either way");
+    for engine in ["minibwa", "strobealign"] {
+        let command = ["align", "--interleaved", "--engine", engine, text(reference())];
+        let file = run(command.iter().chain(&[text(&path)])).well().stdout;
+        let piped = genuma()
+            .args(command)
+            .arg("-")
+            .stdin(fs::File::open(&path).expect("a file"))
+            .output()
+            .expect("genuma starts");
+        assert!(lines(&String::from_utf8(piped.stdout).expect("SAM")) == lines(&file), "{engine}");
+    }
+    // Who reads has seen enough.
+    let mut child = genuma()
+        .args(["align", text(reference()), mates()[0], mates()[1]])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(0) && !said.contains("error"), "{said}");
+}

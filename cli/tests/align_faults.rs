@@ -1,0 +1,235 @@
+//! `genuma align` with what cannot be used: one line that says what, where and what to do; nothing left under final names.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use common::{data, genuma, gunzip, gzip, names, records, run, scratch};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// A genome with its indexes.
+fn reference() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| indexed(&scratch("reference")))
+}
+
+fn indexed(folder: &Path) -> PathBuf {
+    let path = folder.join("genome.fa");
+    fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
+    run(["index", text(&path)]).well();
+    run(["index", "--engine", "strobealign", text(&path)]).well();
+    path
+}
+
+/// Asserts that it ends with `code` and one line of error that has all of `parts`, and leaves nothing in `folder` but what
+/// was there.
+#[track_caller]
+fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
+    let before = names(folder);
+    for out in ["out.sam", "out.bam"] {
+        let out = folder.join(out);
+        let ended = run(["align"].iter().chain(args).chain(&["-o", text(&out)]));
+        assert_eq!(ended.code, Some(code), "{args:?}: {}", ended.stderr);
+        let errors: Vec<&str> = ended.stderr.lines().filter(|l| l.contains("error: ")).collect();
+        let [error] = errors[..] else { panic!("one line of error, not {errors:?}") };
+        for part in parts {
+            assert!(error.contains(part), "'{part}' is not in: {error}");
+        }
+        assert_eq!(names(folder), before, "{args:?}");
+    }
+}
+
+#[test]
+fn wishes_that_cannot_be_fulfilled() {
+    let folder = scratch("usage");
+    let (reference, reads) = (text(reference()), text(&data().normal[0]));
+    for (args, words) in [
+        (&[reference, reads, "-o", "x.cram"][..], "give a name that ends in .sam or .bam"),
+        (&[reference, reads, "--mark-duplicates"], "add -o x.bam"),
+        (&[reference, reads, reads, reads], "has no mate file"),
+        (&[reference, reads, "-R", "SM:x"], "has no ID"),
+        (&[reference, reads, "-R", "ID:x", "-R", "ID:y"], "2 read groups for 1 lanes"),
+        (&[reference, reads, "--memory", "1M", "-o", "x.bam"], "too little for sorting"),
+        (&[reference, reads, "--work", "nowhere", "-o", "x.bam"], "--work nowhere: is not a folder"),
+        (&[reference, reads, "--interleaved", "--single"], "cannot be used with"),
+        (&[reference], "required arguments"),
+    ] {
+        let ended = genuma().arg("align").args(args).current_dir(&folder).output().expect("genuma starts");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(2) && said.contains(words), "{args:?}: {said}");
+    }
+    assert_eq!(names(&folder), Vec::<String>::new());
+}
+
+#[test]
+fn reads_that_are_not_right() {
+    let folder = scratch("reads");
+    let (reference, two) = (text(reference()), text(&data().normal[1]));
+    let whole = fs::read(&data().normal[0]).expect("reads");
+    let path = |name: &str| folder.join(name);
+    fs::write(path("truncated.fq.gz"), &whole[..whole.len() * 3 / 4]).expect("a file");
+    fs::write(path("empty.fq"), b"").expect("a file");
+    let fastq = gunzip(&data().normal[0]);
+    let all = records(&fastq);
+    gzip(path("fewer.fq.gz"), &all[..all.len() - 5].concat());
+    let mut other = all.clone();
+    let (a, b) = (all.len() - 5, all.len() - 4);
+    other.swap(a, b);
+    gzip(path("swapped.fq.gz"), &other.concat());
+    gzip(path("nothing.fq.gz"), b"");
+    for engine in ["minibwa", "strobealign"] {
+        let refused = |file: &str, parts: &[&str]| {
+            refused(&folder, &["--engine", engine, reference, text(&path(file)), two], 1, parts);
+        };
+        refused("truncated.fq.gz", &["truncated.fq.gz: record ", "truncated, copy or make it again"]);
+        refused("fewer.fq.gz", &["fewer.fq.gz: ends after", "mates are missing"]);
+        refused("swapped.fq.gz", &["swapped.fq.gz: record ", "mates must come in the same order"]);
+        refused("empty.fq", &["empty.fq: is empty"]);
+        refused("nothing.fq.gz", &["nothing.fq.gz: is empty"]);
+        refused("none.fq", &["none.fq: cannot read: No such file"]);
+    }
+}
+
+#[test]
+fn reads_that_are_odd_are_aligned() {
+    let folder = scratch("odd");
+    let genome = String::from_utf8(fs::read(reference()).expect("a genome")).expect("text");
+    let sequence: String = genome.lines().skip(1).take_while(|line| !line.starts_with('>')).collect();
+    let read = |name: &str, seq: &str| format!("@{name}\n{seq}\n+\n{}\n", "F".repeat(seq.len()));
+    let reads = [
+        read("zero", ""),
+        read("one", "A"),
+        read("unknown", &"N".repeat(150)),
+        read("long", &sequence[..100_000]),
+        read("plain", &sequence[5000..5150]),
+    ];
+    fs::write(folder.join("odd.fq"), reads.concat()).expect("a file");
+    for engine in ["minibwa", "strobealign"] {
+        let odd = folder.join("odd.fq");
+        let out = folder.join("odd.sam");
+        let command = ["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&out)];
+        // The index of strobealign is that for the mean length.
+        if engine == "strobealign" {
+            let ended = run(command);
+            let words = "no index for reads of 20060 bp; make it with `genuma index --engine strobealign --read-length 20060";
+            assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
+            run(["index", "--engine", engine, "--read-length", "20060", text(reference())]).well();
+        }
+        run(command).well();
+        let sam = fs::read_to_string(&out).expect("SAM");
+        let flags: Vec<(&str, &str)> = sam
+            .lines()
+            .filter(|line| !line.starts_with('@'))
+            .map(|line| line.split('\t'))
+            .map(|mut fields| (fields.next().expect("a name"), fields.next().expect("a flag")))
+            .collect();
+        let expected = [("zero", "4"), ("one", "4"), ("unknown", "4"), ("long", "0"), ("plain", "0")];
+        assert_eq!(flags, expected, "{engine}");
+        let bam = folder.join("odd.bam");
+        run(["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&bam)]).well();
+    }
+}
+
+#[test]
+fn indexes_that_are_not_the_right_ones() {
+    let folder = scratch("index");
+    let path = indexed(&folder);
+    let reads = text(&data().normal[0]);
+    let file = |extension: &str| folder.join(format!("genome.fa.{extension}"));
+    let sti = names(&folder).into_iter().find(|name| name.ends_with(".sti")).expect("an index");
+    let sti = sti.strip_prefix("genome.fa.").expect("its name").to_owned();
+    for (engine, extension) in [("minibwa", "mbw"), ("minibwa", "l2b"), ("strobealign", sti.as_str())] {
+        let index = file(extension);
+        let whole = fs::read(&index).expect("an index");
+        let mut flipped = whole.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 0x10;
+        let refused = |parts: &[&str]| refused(&folder, &["--engine", engine, text(&path), reads], 1, parts);
+        fs::write(&index, flipped).expect("a file");
+        refused(&[extension, "damaged", "make the index again with `genuma index`"]);
+        fs::write(&index, &whole[..middle]).expect("a file");
+        refused(&[extension, "make the index again"]);
+        fs::remove_file(&index).expect("it was there");
+        refused(&[extension, "no index", &format!("genuma index --engine {engine}")]);
+        fs::write(&index, whole).expect("a file");
+    }
+    // The reference is another one than it was.
+    let genome = fs::read_to_string(&path).expect("a genome");
+    fs::write(&path, genome.replacen("ACG", "ATG", 5)).expect("a file");
+    for engine in ["minibwa", "strobealign"] {
+        refused(&folder, &["--engine", engine, text(&path), reads], 1, &["not an index of", "as it is now"]);
+    }
+    // Nothing of a reference that is none.
+    fs::write(folder.join("none.fa"), "ACGT\n").expect("a file");
+    let before = names(&folder);
+    for engine in ["minibwa", "strobealign"] {
+        let ended = run(["index", "--engine", engine, text(&folder.join("none.fa"))]);
+        assert!(ended.code == Some(1) && ended.stderr.contains("none.fa"), "{}", ended.stderr);
+        assert_eq!(names(&folder), before);
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    let folder = scratch("full");
+    let (reference, reads) = (text(reference()), text(&data().normal[0]));
+    let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let ended = genuma().args(["align", reference, reads]).stdout(full).output().expect("genuma starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.code() == Some(1) && said.contains("error: standard output: No space left"),
+        "{said}"
+    );
+    // Files may not grow beyond a limit: what the system then says differs, what becomes of the files does not.
+    for out in ["out.sam", "out.bam"] {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f 64; exec {} align {reference} {reads} -o {out}",
+            env!("CARGO_BIN_EXE_genuma")
+        );
+        let ended =
+            Command::new("bash").args(["-c", &script]).current_dir(&folder).output().expect("a shell");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(1) && said.contains("File too large"), "{said}");
+        assert!(said.contains(out), "{said}");
+        assert_eq!(names(&folder), Vec::<String>::new(), "{out}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    let folder = scratch("interrupted");
+    for (out, signal, code) in [("out.sam", Signal::INT, 130), ("out.bam", Signal::TERM, 143)] {
+        // Reads that never end: a pipe whose other end stays open.
+        let mut child = genuma()
+            .args(["align", text(reference()), "-", "-o", text(&folder.join(out))])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("genuma starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let feed = std::thread::spawn(move || {
+            let reads = gunzip(&data().normal[0]);
+            // It ends when genuma does.
+            while stdin.write_all(&reads).is_ok() {}
+        });
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut said = String::new();
+        while !said.contains("align begins") {
+            assert!(stderr.read_line(&mut said).expect("lines") > 0, "it never began: {said}");
+        }
+        kill_process(Pid::from_child(&child), signal).expect("a process to signal");
+        stderr.read_to_string(&mut said).expect("lines");
+        assert_eq!(child.wait().expect("an end").code(), Some(code), "{said}");
+        feed.join().expect("the pipe is closed");
+        assert!(said.contains("interrupted"), "{said}");
+        assert_eq!(names(&folder), Vec::<String>::new(), "{out}");
+    }
+}

@@ -1,0 +1,122 @@
+//! In a guest of four nodes, `genuma align` puts its index where it was asked to, and its workers on all nodes; the records are
+//! the same wherever the index is.
+
+mod common;
+#[path = "../../hardware/machine/tests/guest/mod.rs"]
+mod guest;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use common::{Data, gunzip, run};
+use guest::Guest;
+use serde_json::Value;
+
+/// Wishes, and what is made of them there.
+const WISHES: [(&str, &str); 5] = [
+    ("local", "local"),
+    ("interleave", "interleaved over nodes 0-3"),
+    ("weighted", "spread over nodes 0-3 by the kernel's weights"),
+    ("replicate", "a copy on each of nodes 0-3"),
+    ("auto", "a copy on each of nodes 0-3"),
+];
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Pages by node of each copy, with the node it is for.
+fn copies(said: &Value) -> Vec<(Option<u64>, BTreeMap<String, u64>)> {
+    let copies = said["placement"]["copies"].as_array().expect("copies");
+    copies
+        .iter()
+        .map(|copy| {
+            let pages = serde_json::from_value(copy["pages"].clone()).expect("pages");
+            (copy["for_node"].as_u64(), pages)
+        })
+        .collect()
+}
+
+#[test]
+fn the_index_is_where_it_was_asked_to_be() {
+    // Two million bases: an index of a thousand pages.
+    let size = [
+        "--genome-length",
+        "2000000",
+        "--contigs",
+        "2",
+        "--depth-tumor",
+        "1",
+        "--depth-normal",
+        "1",
+        "--seed",
+        "5",
+    ];
+    let data = Data::simulate("guest", &size);
+    let genome = data.folder.join("genome.fa");
+    run(["index", text(&genome)]).well();
+    let reads: Vec<_> = (1..=2)
+        .map(|mate| {
+            let path = data.folder.join(format!("reads_{mate}.fq"));
+            fs::write(&path, gunzip(&data.normal[mate - 1])).expect("a file");
+            path
+        })
+        .collect();
+    let here = run(["align", text(&genome), text(&reads[0]), text(&reads[1])]).well().stdout;
+    let records = here.lines().filter(|line| !line.starts_with('@')).count();
+
+    let index =
+        ["l2b", "mbw", "l2b.seal"].map(|extension| data.folder.join(format!("genome.fa.{extension}")));
+    let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
+    let files: Vec<&Path> =
+        [program, &genome].into_iter().chain(index.iter().chain(&reads).map(AsRef::as_ref)).collect();
+    let wishes: Vec<&str> = WISHES.iter().map(|(wish, _)| *wish).collect();
+    let command = format!(
+        "for wish in {}; do \
+           ./genuma align genome.fa reads_1.fq reads_2.fq -t 8 --placement $wish -o x.sam --json x.json || exit 1; \
+           echo \"JSON $(tr -d '\\n' <x.json)\"; echo \"SUM $(grep -v '^@' x.sam | wc -l) $(grep -v '^@' x.sam | cksum)\"; \
+         done",
+        wishes.join(" ")
+    );
+    let guest = Guest { nodes: 4, cpus: 2, memory: 384, more: &[("NUMAVM_SMT", "1")] };
+    let Some(outcome) = guest.run("the_index_is_where_it_was_asked_to_be", &files, &command) else { return };
+    assert_eq!(outcome.status, 0, "{}", outcome.output);
+
+    let lines =
+        |head: &str| outcome.output.lines().filter_map(|line| line.strip_prefix(head)).collect::<Vec<_>>();
+    let sums = lines("SUM ");
+    assert!(sums.len() == WISHES.len() && sums.iter().all(|sum| *sum == sums[0]), "{}", outcome.output);
+    assert_eq!(sums[0].split(' ').next(), Some(records.to_string().as_str()));
+    let runs: Vec<Value> =
+        lines("JSON ").iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(runs.len(), WISHES.len());
+    for ((wish, chosen), said) in WISHES.iter().zip(&runs) {
+        assert_eq!(said["placement"]["chosen"], *chosen, "{wish}: {said}");
+        assert_eq!(said["placement"]["as_chosen"], true, "{wish}: {said}");
+        let mut nodes: Vec<u64> =
+            said["workers"].as_array().expect("workers").iter().filter_map(|w| w["node"].as_u64()).collect();
+        nodes.sort_unstable();
+        assert_eq!(nodes, [0, 0, 1, 1, 2, 2, 3, 3], "{wish}: workers on all nodes");
+        let copies = copies(said);
+        let all: u64 = copies.iter().flat_map(|(_, pages)| pages.values()).sum();
+        assert!(all > 500 * copies.len() as u64, "{wish}: {copies:?}");
+        match *wish {
+            "local" => assert_eq!((copies.len(), copies[0].1.len()), (1, 1), "{copies:?}"),
+            "interleave" | "weighted" => {
+                assert_eq!((copies.len(), copies[0].1.len()), (1, 4), "{copies:?}");
+                assert!(copies[0].1.values().all(|pages| (4 * pages).abs_diff(all) < all / 20), "{copies:?}");
+            }
+            _ => {
+                let own: Vec<Option<u64>> = copies.iter().map(|(node, _)| *node).collect();
+                assert_eq!(own, [0, 1, 2, 3].map(Some));
+                for (node, pages) in &copies {
+                    assert_eq!(
+                        pages.keys().cloned().collect::<Vec<_>>(),
+                        [node.expect("a node").to_string()]
+                    );
+                }
+            }
+        }
+    }
+}
