@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-farm bench-probe
+.PHONY: help build demo test lint bench-call bench-align bench-farm bench-probe
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -25,6 +25,10 @@ lint: ## check format and lints
 bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 	@scripts/setup.sh build bench
 	@bench/call.sh $(ARGS)
+
+bench-align: ## time `genuma align` beside minibwa, strobealign, samtools sort and markdup
+	@scripts/setup.sh build bench
+	@bench/align.sh $(ARGS)
 
 bench-farm: ## time the farm beside crossbeam-channel, rayon and a locked queue
 	@scripts/setup.sh build

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Times `genuma align` beside the engines' own command lines, samtools sort and markdup, and other aligners: same reads, same threads.
+#
+# usage: bench/align.sh [--pairs N] [--genome-length BP] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+#   --pairs N            read pairs, 2x150 bp (1000000)
+#   --genome-length BP   of the made genome that they come from (100000000)
+#   --rounds N           how often everything is run, in turns; the table shows medians (1)
+#   --threads N          threads of each contender, all held to the same N cores (2)
+#   --only NAMES         any of minibwa,strobealign,sort,markdup,others with commas between (minibwa,strobealign,sort,markdup);
+#                        others are bwa mem, minimap2 and bowtie2
+#   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+pairs=1000000 length=100000000 rounds=1 threads=2 only=minibwa,strobealign,sort,markdup out=target/bench-align
+while [ $# -gt 0 ]; do
+  if [ $# -lt 2 ]; then
+    echo "align: $1 needs a value, or is no option: see the head of bench/align.sh" >&2
+    exit 2
+  fi
+  case $1 in
+    --pairs) pairs=$2 ;;
+    --genome-length) length=$2 ;;
+    --rounds) rounds=$2 ;;
+    --threads) threads=$2 ;;
+    --only) only=$2 ;;
+    --out) out=$2 ;;
+    *)
+      echo "align: no option $1: see the head of bench/align.sh" >&2
+      exit 2
+      ;;
+  esac
+  shift 2
+done
+
+runs() { [[ ",$only," == *",$1,"* ]]; }
+
+mkdir -p "$out/logs"
+genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
+[ -n "${GENUMA:-}" ] || cargo build --release --locked --package genuma
+
+# The engines' own command lines, of the versions that genuma is built with.
+minibwa=$out/peers/minibwa strobealign=$out/peers/bin/strobealign
+if [ ! -x "$minibwa" ]; then
+  vendored=$(cargo metadata --format-version 1 --locked |
+    grep -o '"manifest_path":"[^"]*/minibwa-sys-[^"]*/Cargo.toml"' | head -n1 | cut -d'"' -f4)
+  rm -rf "$out/peers/minibwa-source"
+  mkdir -p "$out/peers"
+  cp -r "$(dirname "$vendored")/vendor/minibwa" "$out/peers/minibwa-source"
+  make -s -C "$out/peers/minibwa-source" CC=cc mimalloc=0 gpl=0 omp=0 minibwa
+  cp "$out/peers/minibwa-source/minibwa" "$minibwa"
+fi
+version=$(sed -n '/^name = "strobealign"/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
+[ -x "$strobealign" ] || cargo install --quiet strobealign --version "=$version" --locked --root "$out/peers"
+
+data=$out/data-$pairs-$length
+if [ ! -f "$data/normal_2.fq.gz" ]; then
+  depth=$(awk -v p="$pairs" -v l="$length" 'BEGIN { printf "%.4f", p * 300 / l }')
+  "$genuma" simulate --genome-length "$length" --snvs 0 --indels 0 --svs 0 --depth-tumor 0.0001 --depth-normal "$depth" -o "$data"
+fi
+times=$out/times.tsv
+: >"$times"
+
+# timed ROUND JOB CONTENDER COMMAND: runs a shell command on the cores they share and notes its cost.
+timed() {
+  local round=$1 job=$2 contender=$3 command=$4 log=$out/logs/$1-$2-$3
+  echo "align: round $round, $job: $contender" >&2
+  if ! taskset -c "0-$((threads - 1))" /usr/bin/time -o "$log.time" -f '%e\t%U\t%S\t%M' \
+    bash -o pipefail -c "$command" >"$log.out" 2>"$log.err"; then
+    tail -n 5 "$log.err" >&2
+    echo "align: $job: $contender failed, its log is $log.err" >&2
+    exit 1
+  fi
+  printf '%s\t%s\t%s\t%s\n' "$round" "$job" "$contender" "$(tail -n 1 "$log.time")" >>"$times"
+}
+
+genome=$data/genome.fa reads="$data/normal_1.fq.gz $data/normal_2.fq.gz"
+timed 0 index genuma-minibwa "$genuma index $genome"
+if runs minibwa || runs sort || runs markdup; then timed 0 index minibwa "$minibwa index $genome $data/peer"; fi
+if runs strobealign; then
+  timed 0 index genuma-strobealign "$genuma index --engine strobealign $genome"
+fi
+if runs others; then
+  timed 0 index bwa "bwa index -p $data/bwa $genome"
+  timed 0 index minimap2 "minimap2 -x sr -d $data/minimap2.mmi $genome"
+  timed 0 index bowtie2 "bowtie2-build --threads $threads $genome $data/bowtie2"
+fi
+
+own="$minibwa map -t $threads $data/peer $reads"
+for round in $(seq 1 "$rounds"); do
+  if runs minibwa; then
+    timed "$round" SAM minibwa "$own > /dev/null"
+    timed "$round" SAM genuma-minibwa "$genuma align -t $threads $genome $reads > /dev/null"
+  fi
+  if runs strobealign; then
+    timed "$round" SAM strobealign "$strobealign -t $threads $genome $reads > /dev/null"
+    timed "$round" SAM genuma-strobealign "$genuma align --engine strobealign -t $threads $genome $reads > /dev/null"
+  fi
+  if runs sort; then
+    timed "$round" BAM minibwa+sort "$own | samtools sort -@ $threads -T $out/sort --write-index -o $out/peer.bam -"
+    timed "$round" BAM genuma-minibwa "$genuma align -t $threads $genome $reads -o $out/ours.bam"
+  fi
+  if runs markdup; then
+    timed "$round" markdup minibwa+fixmate+sort+markdup "$own | samtools fixmate -m -u - - |
+      samtools sort -@ $threads -u -T $out/sort - | samtools markdup -@ $threads --write-index - $out/peer.bam"
+    timed "$round" markdup genuma-minibwa "$genuma align -t $threads --mark-duplicates $genome $reads -o $out/ours.bam"
+  fi
+  if runs others; then
+    timed "$round" SAM bwa "bwa mem -t $threads $data/bwa $reads > /dev/null"
+    timed "$round" SAM minimap2 "minimap2 -t $threads -ax sr $data/minimap2.mmi $reads > /dev/null"
+    timed "$round" SAM bowtie2 "bowtie2 -p $threads -x $data/bowtie2 -1 ${reads% *} -2 ${reads#* } > /dev/null"
+  fi
+done
+
+{
+  printf 'Machine: %s, %s threads of %s. %s pairs of 2x150 bp, %s bp of made genome; %s round(s), medians. Peak: the largest process.\n\n' \
+    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$length" "$rounds"
+  printf 'Versions: %s; %s; strobealign %s; %s.\n\n' "$("$genuma" --version)" "$("$minibwa" version 2>&1 | head -n1)" \
+    "$version" "$(samtools --version | head -n1)"
+  echo "| output | program | wall s | CPU s | peak MB |"
+  echo "|---|---|---|---|---|"
+  awk -F '\t' '
+    # Lower median of numbers in a string.
+    function median(list, n, x, i, j, t) {
+      n = split(list, x, " ")
+      for (i = 2; i <= n; i++) for (j = i; j > 1 && x[j - 1] + 0 > x[j] + 0; j--) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t }
+      return x[int((n + 1) / 2)]
+    }
+    { k = $2 " | " $3; if (!(k in wall)) order[++n] = k; wall[k] = wall[k] " " $4; cpu[k] = cpu[k] " " $5 + $6; peak[k] = peak[k] " " $7 / 1000 }
+    END { for (i = 1; i <= n; i++) { k = order[i]; printf "| %s | %.1f | %.1f | %.0f |\n", k, median(wall[k]), median(cpu[k]), median(peak[k]) } }' "$times"
+} >"$out/table.md"
+cat "$out/table.md"
