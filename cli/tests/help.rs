@@ -7,7 +7,8 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 9] = ["call", "index", "align", "simulate", "evaluate", "topology", "probe", "completions", "man"];
+const VERBS: [&str; 9] =
+    ["call", "index", "align", "simulate", "evaluate", "topology", "probe", "completions", "man"];
 
 fn help(verb: &str) -> String {
     run([verb, "--help"]).well().stdout
@@ -26,7 +27,9 @@ fn options(verb: &str) -> BTreeSet<String> {
 #[test]
 fn help_is_as_reviewed() {
     // One file a verb: a change of help is seen in review. GENUMA_BLESS=1 writes them anew.
-    for verb in ["", "call", "index", "align", "simulate", "evaluate", "topology", "probe", "completions", "man"] {
+    for verb in
+        ["", "call", "index", "align", "simulate", "evaluate", "topology", "probe", "completions", "man"]
+    {
         let said = if verb.is_empty() { run(["--help"]).well().stdout } else { help(verb) };
         let name = if verb.is_empty() { "genuma" } else { verb };
         let path = format!("{}/tests/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));
