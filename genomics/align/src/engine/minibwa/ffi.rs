@@ -441,9 +441,10 @@ pub(super) mod oracle {
         }
         let mut seen = Distances::default();
         for pair in hits.chunks_exact(2) {
-            // SAFETY: `Hit` has the layout of the structure.
-            let mates = [&pair[..1], &pair[1..]]
-                .map(|one| unsafe { std::slice::from_raw_parts(one.as_ptr().cast::<Hit>(), 1) });
+            let mates = [&pair[..1], &pair[1..]].map(|one| {
+                // SAFETY: `Hit` has the layout of the structure.
+                unsafe { std::slice::from_raw_parts(one.as_ptr().cast::<Hit>(), 1) }
+            });
             estimate::add(&mut seen, mates, opts);
         }
         let mut arrays: Vec<*mut sys::mb_hit_t> = hits.iter_mut().map(std::ptr::from_mut).collect();
