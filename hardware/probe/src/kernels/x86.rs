@@ -1,5 +1,5 @@
 //! The kernels for AVX2 and AVX-512. Non-temporal stores exist as intrinsics only. The kernels over two and three arrays go
-//! vector by vector, as compilers of C leave these loops: free to choose, LLVM takes four vectors of one array, then four of
+//! vector by vector, as compilers of C leave these loops: free to choose, LLVM takes some vectors of one array, then some of
 //! the next, which on Zen 4 moves 9% less than C in 512-bit vectors and 19% more in 256-bit ones. The rest are the scalar loops,
 //! compiled for wider vectors.
 // Unsafe because the compiler cannot know which instructions the machine has, and because vector loads and stores take pointers.
