@@ -1,0 +1,13 @@
+//! Other people's aligners, unmodified, under the memory strategy that suits the machine.
+//!
+//! A strategy is a number of instances of the program, the threads of each, and a memory policy. Reads are dealt to the
+//! instances, their outputs merged back into the order of the reads.
+//!
+//! Sources: lenis2015, lenis2017, lenis2018.
+
+pub mod strategy;
+
+pub mod invocation;
+
+pub use invocation::Invocation;
+pub use strategy::{Memory, Strategy};
