@@ -9,5 +9,8 @@ pub mod strategy;
 
 pub mod invocation;
 
+pub mod layout;
+
 pub use invocation::Invocation;
+pub use layout::Seat;
 pub use strategy::{Memory, Strategy};
