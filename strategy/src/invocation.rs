@@ -64,6 +64,8 @@ pub enum Reads {
     Paired(Vec<[PathBuf; 2]>),
     /// Mates in turn.
     Interleaved(Vec<PathBuf>),
+    /// The aligner itself looks: neighbours of one name are mates, others single reads. Never deal mates apart.
+    Mixed(Vec<PathBuf>),
 }
 
 /// How an instance takes its reads.
@@ -146,7 +148,7 @@ pub enum Determinism {
     Exact,
     /// The same records in an order that depends on timing.
     Unordered,
-    /// Records depend on timing; why.
+    /// Records depend on timing, or on which reads an instance gets; why.
     Loose(String),
 }
 
