@@ -3,7 +3,8 @@
 /// One read, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRef<'a> {
-    /// First word of the header, without `@` or `>`; of a mate also without a closing `/1` or `/2`.
+    /// First word of the header, without `@` or `>`; of a mate also without a closing `/1` or `/2`. The whole header where
+    /// [`StreamOptions::whole_headers`](crate::StreamOptions::whole_headers) says so.
     pub name: &'a [u8],
     /// What follows the name on the header line, after one blank; empty when nothing does.
     pub comment: &'a [u8],

@@ -89,6 +89,9 @@ pub struct StreamOptions {
     /// Threads that inflate BGZF, shared out among the files of a lane. Below two for a file its reader does it alone,
     /// as it does for any other gzip.
     pub inflaters: usize,
+    /// Whether the name of a read is its whole header line, without `@` or `>`, instead of the first word alone: for
+    /// those who hand reads on as they are. There is no comment then.
+    pub whole_headers: bool,
     /// Counts bytes, reads and pairs. Its total stays 0 when a file is a pipe.
     pub meter: Arc<Meter>,
 }
@@ -96,7 +99,7 @@ pub struct StreamOptions {
 impl StreamOptions {
     /// Two batches ahead and no threads but one for each open file and one that pairs.
     pub fn new(cut: Cut) -> Self {
-        StreamOptions { cut, ahead: 2, inflaters: 1, meter: Arc::default() }
+        StreamOptions { cut, ahead: 2, inflaters: 1, whole_headers: false, meter: Arc::default() }
     }
 }
 
@@ -425,7 +428,9 @@ impl<'a> Output<'a> {
     }
 
     fn push(&mut self, name: &[u8], record: &Record<'_>) {
-        let Record { comment, mate, .. } = *record;
+        let Record { header, comment, mate, .. } = *record;
+        let (name, comment) =
+            if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
         self.batch.push(ReadRef { name, comment, seq: mate.seq, qual: mate.qual });
     }
 

@@ -354,3 +354,20 @@ fn fasta_lines_are_joined_and_long_reads_are_welcome() {
         reads(&[ReadLane::Single(path)]).iter().map(|[.., seq, qual]| (seq.len(), qual.len())).collect();
     assert_eq!(lengths, [(2_500_000, 2_500_000), (0, 0), (2_500_000, 2_500_000)]);
 }
+
+#[test]
+fn headers_are_handed_on_whole_where_asked_for() {
+    let folder = Folder::new();
+    let headers = |mate: u32| {
+        ["a/N BC:Z:x", "b/N\tM:N:0:ACGT  two words ", "c"].map(|h| h.replace('N', &mate.to_string()))
+    };
+    let text = |mate: u32| headers(mate).map(|h| format!("@{h}\nACG\n+\nFFF\n")).concat();
+    let lane = ReadLane::Pair(folder.write("1", text(1)), folder.write("2", text(2)));
+    let options = StreamOptions { whole_headers: true, ..StreamOptions::new(Cut::at_reads(100)) };
+    let (batches, error) = pull(&[lane], options);
+    assert!(error.is_none());
+    let names: Vec<&[u8]> = batches[0].3.iter().map(|[name, ..]| name.as_slice()).collect();
+    let ([a, b, c], [d, e, f]) = (headers(1), headers(2));
+    assert_eq!(names, [&a, &d, &b, &e, &c, &f].map(|h| h.as_bytes()));
+    assert!(batches[0].3.iter().all(|[_, comment, ..]| comment.is_empty()));
+}

@@ -12,6 +12,8 @@ const LONGEST_NAME: usize = 254;
 
 /// A checked record.
 pub(crate) struct Record<'a> {
+    /// The header line behind its mark.
+    pub(crate) header: &'a [u8],
     /// First word of the header.
     pub(crate) word: &'a [u8],
     /// The same without a closing `/1` or `/2`.
@@ -95,7 +97,7 @@ impl<'a> Place<'a> {
         let (word, rest) = header.split_at(end);
         let comment = rest.get(1..).unwrap_or_default();
         let (name, number) = template(word, comment);
-        Record { word, name, number, comment, mate: Mate { seq, qual } }
+        Record { header, word, name, number, comment, mate: Mate { seq, qual } }
     }
 
     fn record(&self) -> Result<Record<'a>, Error> {
