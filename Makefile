@@ -1,9 +1,9 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-align bench-farm bench-probe
+.PHONY: help build demo test lint bench-call bench-align bench-align-scaling bench-farm bench-probe
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 build: ## build the release binary, target/release/genuma
 	@scripts/setup.sh build
@@ -29,6 +29,10 @@ bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 bench-align: ## time `genuma align` beside minibwa, strobealign, samtools sort and markdup
 	@scripts/setup.sh build bench
 	@bench/align.sh $(ARGS)
+
+bench-align-scaling: ## what the farm costs `genuma align` at 16 workers, and memory over 10⁶ pieces
+	@scripts/setup.sh build
+	cargo bench -p genuma-align --locked --bench scaling
 
 bench-farm: ## time the farm beside crossbeam-channel, rayon and a locked queue
 	@scripts/setup.sh build
