@@ -34,6 +34,10 @@ pub struct Args {
     /// Contigs of a made genome
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "genome")]
     contigs: usize,
+    /// Share of a made genome put in as repeats: families of diverged copies of all ages and, a tenth of it, recent
+    /// duplications; later copies cover some of the earlier ones [default: 0.33]
+    #[arg(long, value_name = "SHARE", conflicts_with = "genome")]
+    repeats: Option<f64>,
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -102,6 +106,10 @@ pub struct Args {
     /// Mean probability that a base is read wrongly
     #[arg(long, value_name = "RATE", default_value_t = 0.003, help_heading = "Sequencing")]
     error_rate: f64,
+    /// Let read names tell where both mates come from: NAME,CONTIG,FIRST,LAST,STRAND of read 1, then of read 2 (bases
+    /// of the reference, from 1; `*` where a breakpoint or a long insertion leaves no one place)
+    #[arg(long, help_heading = "Sequencing")]
+    true_positions: bool,
 }
 
 impl Args {
@@ -116,7 +124,10 @@ impl Args {
     fn params(&self) -> Params {
         let genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),
-            None => GenomeSource::Made { length: self.genome_length, contigs: self.contigs },
+            None => {
+                let (length, contigs) = (self.genome_length, self.contigs);
+                GenomeSource::Made { length, contigs, repeats: self.repeats }
+            }
         };
         Params {
             genome,
@@ -147,6 +158,7 @@ impl Args {
                 insert_sd: self.insert_sd,
                 duplicates: self.duplicates,
                 error_rate: self.error_rate,
+                true_positions: self.true_positions,
             },
             seed: self.seed,
         }

@@ -3,6 +3,7 @@
 use genuma_reads::dna;
 
 use crate::genome::Genome;
+use crate::origin::Origins;
 use crate::variant::{Cut, Edit, Span, Structural};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,6 +162,24 @@ impl Karyotype {
         };
         self.chromosomes.iter().map(spell_row).collect()
     }
+
+    /// Where the bases that [`Self::spell`] gives with the same `edits` come from, chromosome by chromosome.
+    pub fn origins(&self, edits: &[Vec<&Edit>]) -> Vec<Origins> {
+        let row = |row: &Vec<Piece>| {
+            let mut origins = Origins::default();
+            for piece in row {
+                match &piece.content {
+                    Content::Novel(sequence) => origins.novel(sequence.len()),
+                    Content::Reference(span) => {
+                        let edits = edits_within(*span, &edits[span.contig]);
+                        origins.reference(*span, edits, piece.reverse);
+                    }
+                }
+            }
+            origins
+        };
+        self.chromosomes.iter().map(row).collect()
+    }
 }
 
 fn turned(row: Vec<Piece>) -> Vec<Piece> {
@@ -170,14 +189,20 @@ fn turned(row: Vec<Piece>) -> Vec<Piece> {
 fn spell_span(seq: &[u8], span: Span, edits: &[&Edit]) -> Vec<u8> {
     let mut out = Vec::with_capacity(span.length() + 64);
     let mut at = span.start;
-    let first = edits.partition_point(|e| e.at.pos < span.start);
-    for edit in edits[first..].iter().take_while(|e| e.end() <= span.end && e.at.pos < span.end) {
+    for edit in edits_within(span, edits) {
         out.extend_from_slice(&seq[at..edit.at.pos]);
         out.extend_from_slice(&edit.added);
         at = edit.end();
     }
     out.extend_from_slice(&seq[at..span.end]);
     out
+}
+
+/// The part of a contig's sorted edits that lies in `span`.
+fn edits_within<'a, 'e>(span: Span, edits: &'a [&'e Edit]) -> &'a [&'e Edit] {
+    let from = edits.partition_point(|e| e.at.pos < span.start);
+    let inside = edits[from..].iter().take_while(|e| e.end() <= span.end && e.at.pos < span.end).count();
+    &edits[from..from + inside]
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod tandem;
 mod germline;
 mod ground;
 mod karyotype;
+mod origin;
 mod small;
 mod somatic;
 mod variant;

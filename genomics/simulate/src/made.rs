@@ -18,8 +18,12 @@ const SEGMENTAL: (f64, usize, usize, f64) = (0.03, 2_000, 40_000, 0.03);
 const TANDEM_EVERY: usize = 1500;
 
 /// Makes `length` bp in `contigs` contigs of unequal length: sequence whose GC content drifts, interspersed repeats
-/// of several families and ages, segmental duplications, and tandem repeats.
-pub fn make(length: usize, contigs: usize, rng: &mut Rng) -> Genome {
+/// of several families and ages, segmental duplications, and tandem repeats. `repeats` is the share of the genome put in
+/// as copies of families and as duplications instead of [`FAMILIES`] and [`SEGMENTAL`] as they are; later copies cover
+/// some of the earlier ones.
+pub fn make(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) -> Genome {
+    let usual = SEGMENTAL.0 + FAMILIES.iter().map(|f| f.1).sum::<f64>();
+    let scale = repeats.map_or(1.0, |share| share / usual);
     let contigs = contigs.max(1);
     let parts = contigs * (contigs + 1) / 2;
     let mut sizes: Vec<usize> = (0..contigs).map(|i| length * (contigs - i) / parts).collect();
@@ -27,7 +31,7 @@ pub fn make(length: usize, contigs: usize, rng: &mut Rng) -> Genome {
     let mut seqs: Vec<Vec<u8>> = sizes.iter().map(|&n| backbone(n, rng)).collect();
     let families: Vec<Vec<u8>> = FAMILIES.iter().map(|f| backbone(f.0, rng)).collect();
     for (family, &(full, share, oldest)) in families.iter().zip(&FAMILIES) {
-        let mut left = (length as f64 * share) as usize;
+        let mut left = (length as f64 * share * scale) as usize;
         while left > 0 {
             // Most copies have lost their front, as retrotransposons do.
             let kept = if rng.chance(0.3) { full } else { rng.log_uniform(full.min(100), full) };
@@ -38,7 +42,7 @@ pub fn make(length: usize, contigs: usize, rng: &mut Rng) -> Genome {
         }
     }
     let (share, shortest, longest, most) = SEGMENTAL;
-    let mut left = (length as f64 * share) as usize;
+    let mut left = (length as f64 * share * scale) as usize;
     while left >= shortest {
         let source = rng.below(seqs.len());
         let size = rng.log_uniform(shortest, longest.min(left)).min(seqs[source].len());
@@ -107,13 +111,28 @@ mod tests {
 
     #[test]
     fn made_genomes_have_their_length_and_repeats() {
-        let genome = make(300_001, 3, &mut Rng::stream(1, &[]));
+        let genome = make(300_001, 3, None, &mut Rng::stream(1, &[]));
         assert_eq!(genome.length(), 300_001);
         assert_eq!(genome.names, ["chr1", "chr2", "chr3"]);
         assert!(genome.seqs.iter().flatten().all(|b| b"ACGT".contains(b)));
-        let map = RepeatMap::new(&genome);
-        let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches(0, i, i + 1)).count();
-        let share = repeated as f64 / genome.seqs[0].len() as f64;
+        let share = repeated_share(&genome);
         assert!((0.02..0.5).contains(&share), "{share}");
+    }
+
+    /// Share of the first contig's bases that touch a 31-mer that occurs elsewhere too.
+    fn repeated_share(genome: &Genome) -> f64 {
+        let map = RepeatMap::new(genome);
+        let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches(0, i, i + 1)).count();
+        repeated as f64 / genome.seqs[0].len() as f64
+    }
+
+    #[test]
+    fn repeats_are_as_frequent_as_asked() {
+        let share = |repeats| repeated_share(&make(1_000_000, 1, repeats, &mut Rng::stream(2, &[])));
+        let [none, usual, rich] = [Some(0.0), None, Some(0.66)].map(share);
+        assert!(none < 0.02, "{none}");
+        assert!(usual > none + 0.05 && rich > 1.5 * usual, "{none} {usual} {rich}");
+        // Twice what is usual is not more than twice as much.
+        assert!(rich < 2.0 * usual + 0.02, "{usual} {rich}");
     }
 }

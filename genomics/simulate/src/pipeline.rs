@@ -12,7 +12,7 @@ use crate::karyotype::Karyotype;
 use crate::made;
 use crate::repeats::RepeatMap;
 use crate::rng::Rng;
-use crate::sequencing::{self, Output, Pool, SequencingParams};
+use crate::sequencing::{self, Chromosome, Output, Pool, SequencingParams};
 use crate::somatic::{self, SomaticParams, Tumour};
 use crate::tandem::TractIndex;
 use crate::truth::{self, Annotator};
@@ -30,6 +30,9 @@ pub enum GenomeSource {
         length: usize,
         /// Contigs.
         contigs: usize,
+        /// Share put in as copies of families and as recent duplications; without it what is usual, a third.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        repeats: Option<f64>,
     },
 }
 
@@ -114,6 +117,11 @@ fn check(params: &Params) -> Result<()> {
     if samples.depth_tumor <= 0.0 || samples.depth_normal <= 0.0 {
         return wrong("depths must be above 0");
     }
+    if let GenomeSource::Made { repeats: Some(repeats), .. } = params.genome
+        && !share(repeats)
+    {
+        return wrong("the share of repeats must lie between 0 and 1");
+    }
     if !(20..=10_000).contains(&reads.read_length) {
         return wrong("the read length must lie between 20 and 10000");
     }
@@ -133,7 +141,9 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let stream = |s: Stream| Rng::stream(params.seed, &[s as u64]);
     let genome = match &params.genome {
         GenomeSource::File(path) => Genome::read(path)?,
-        GenomeSource::Made { length, contigs } => made::make(*length, *contigs, &mut stream(Stream::Genome)),
+        GenomeSource::Made { length, contigs, repeats } => {
+            made::make(*length, *contigs, *repeats, &mut stream(Stream::Genome))
+        }
     };
     let shortest = params.sequencing.read_length;
     if genome.seqs.iter().all(|s| s.len() < shortest) {
@@ -162,7 +172,8 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let sequence = |sample: &str, tumour_share: f64, pairs: usize, label: Stream| {
         let pool = cells.pool(&tumour, tumour_share, shortest);
         let paths = [1, 2].map(|mate| out.join(format!("{sample}_{mate}.fq.gz")));
-        let output = Output { paths, sample, pairs, seed: stream(label).bits(), threads };
+        let contigs = params.sequencing.true_positions.then_some(genome.names.as_slice());
+        let output = Output { paths, sample, contigs, pairs, seed: stream(label).bits(), threads };
         sequencing::sequence(&pool, &params.sequencing, &output)
     };
     sequence("tumor", params.samples.purity, summary.tumor_pairs, Stream::Tumour)?;
@@ -190,22 +201,24 @@ fn write_truth(
     write("truth.bedpe", truth::bedpe(genome, &tumour.structural))
 }
 
-/// Spelled chromosomes of every kind of cell.
+/// Chromosomes of every kind of cell.
 struct Cells {
-    normal: Vec<Vec<u8>>,
+    normal: Vec<Chromosome>,
     /// One for each population of tumour cells.
-    tumour: Vec<Vec<Vec<u8>>>,
+    tumour: Vec<Vec<Chromosome>>,
 }
 
 impl Cells {
     fn new(genome: &Genome, tumour: &Tumour, germline: &[Germline]) -> Self {
-        let spell = |population: Option<usize>| -> Vec<Vec<u8>> {
+        let spell = |population: Option<usize>| -> Vec<Chromosome> {
             let healthy = Karyotype::new(genome);
             let haplotype = |h: usize| {
                 let edits = edits_of(genome, tumour, germline, population, h);
-                population.map_or(&healthy, |p| &tumour.karyotypes[p][h]).spell(genome, &edits)
+                let karyotype = population.map_or(&healthy, |p| &tumour.karyotypes[p][h]);
+                let spelled = karyotype.spell(genome, &edits).into_iter();
+                spelled.zip(karyotype.origins(&edits)).map(|(bases, origins)| Chromosome { bases, origins })
             };
-            [haplotype(0), haplotype(1)].concat()
+            haplotype(0).chain(haplotype(1)).collect()
         };
         // A population without cells is never sequenced.
         let cells = |p: usize| if tumour.shares[p] > 0.0 { spell(Some(p)) } else { vec![] };
@@ -250,10 +263,11 @@ mod tests {
     use crate::evaluate::vcf;
     use crate::variant::{Side, Structural};
     use genuma_reads::dna;
+    use std::io::Read as _;
 
     fn params(length: usize, contigs: usize, seed: u64) -> Params {
         Params {
-            genome: GenomeSource::Made { length, contigs },
+            genome: GenomeSource::Made { length, contigs, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 20, indels: 20, svs: 12, largest_sv: 900, ..Default::default() },
             samples: SampleParams { depth_tumor: 3.0, depth_normal: 2.0, purity: 0.7, contamination: 0.05 },
@@ -298,10 +312,55 @@ mod tests {
         assert!(one.iter().zip(&other).filter(|(a, _)| !a.0.ends_with("fai")).all(|(a, b)| a.1 != b.1));
     }
 
+    /// Names and bases of a FASTQ file.
+    fn reads(gzipped: &[u8]) -> Vec<(String, Vec<u8>)> {
+        let mut text = String::new();
+        flate2::read::MultiGzDecoder::new(gzipped).read_to_string(&mut text).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        lines.chunks(4).map(|read| (read[0].to_owned(), read[1].as_bytes().to_vec())).collect()
+    }
+
+    #[test]
+    fn names_tell_where_reads_come_from() {
+        let mut wanted = params(400_000, 2, 9);
+        let plain = files(&wanted, 1);
+        wanted.sequencing.true_positions = true;
+        let told = files(&wanted, 2);
+        let genome = made::make(400_000, 2, None, &mut Rng::stream(9, &[0]));
+        let (mut placed, mut all, mut close) = (0, 0, 0);
+        for (before, after) in plain.iter().zip(&told).filter(|(file, _)| file.0.ends_with("fq.gz")) {
+            let mate = usize::from(after.0.ends_with("_2.fq.gz"));
+            for (plain, (name, bases)) in reads(&before.1).iter().zip(reads(&after.1)) {
+                let (name, number) = name.rsplit_once('/').unwrap();
+                let fields: Vec<&str> = name.split(',').collect();
+                assert_eq!((&plain.0, &plain.1), (&format!("{}/{number}", fields[0]), &bases));
+                assert_eq!(fields.len(), 9);
+                all += 1;
+                let [contig, first, last, strand] = fields[1 + 4 * mate..][..4] else { unreachable!() };
+                let Some(contig) = genome.names.iter().position(|n| n == contig) else { continue };
+                placed += 1;
+                let [first, last] = [first, last].map(|at| at.parse::<usize>().unwrap());
+                let mut source = genome.seqs[contig][first - 1..last].to_vec();
+                if strand == "-" {
+                    source = dna::revcomp(&source);
+                }
+                // From either end, as an indel moves what is behind it.
+                let like =
+                    |a: &mut dyn Iterator<Item = (&u8, &u8)>| a.take(30).filter(|(a, b)| a == b).count() > 24;
+                close += usize::from(
+                    like(&mut bases.iter().zip(&source))
+                        || like(&mut bases.iter().rev().zip(source.iter().rev())),
+                );
+            }
+        }
+        assert!(all > 10_000 && placed > all * 98 / 100 && placed < all, "{placed} of {all}");
+        assert!(close > placed * 998 / 1000, "{close} of {placed}");
+    }
+
     /// A tumour without germline variants, with its genome and the chromosomes of each haplotype.
     fn tumour(contigs: usize, seed: u64) -> (Genome, Tumour, [Vec<Vec<u8>>; 2]) {
         let params = params(300_000, contigs, seed);
-        let genome = made::make(300_000, contigs, &mut Rng::stream(seed, &[0]));
+        let genome = made::make(300_000, contigs, None, &mut Rng::stream(seed, &[0]));
         let mut ground = Ground::new(&genome);
         let tumour =
             somatic::place(&genome, &params.somatic, &mut ground, &mut Rng::stream(seed, &[1])).unwrap();
@@ -423,6 +482,9 @@ mod tests {
         assert!(refused(|p| p.somatic.subclones = vec![0.7, 0.7]).contains("at most 1"));
         assert!(refused(|p| p.genome = GenomeSource::File("/no/such.fa".into())).contains("/no/such.fa"));
         assert!(refused(|p| p.sequencing.read_length = 5).contains("read length"));
+        let made =
+            |p: &mut Params| p.genome = GenomeSource::Made { length: 50_000, contigs: 1, repeats: Some(1.1) };
+        assert!(refused(made).contains("share of repeats"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -74,7 +74,7 @@ mod tests {
     fn a_simulated_truth_is_found_in_itself_and_germline_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let params = Params {
-            genome: GenomeSource::Made { length: 600_000, contigs: 3 },
+            genome: GenomeSource::Made { length: 600_000, contigs: 3, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 60, indels: 90, svs: 24, ..Default::default() },
             samples: SampleParams { depth_tumor: 0.1, depth_normal: 0.1, ..Default::default() },

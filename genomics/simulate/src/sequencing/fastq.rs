@@ -10,8 +10,10 @@ use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::dna;
 use libdeflater::{CompressionLvl, Compressor};
 
+use super::fragments::Fragment;
 use super::{Pool, QualityModel, SequencingParams};
 use crate::error::Result;
+use crate::origin::Place;
 use crate::rng::Rng;
 
 /// Pairs made at a time; a block is a gzip member of its own and a random stream of its own.
@@ -26,6 +28,8 @@ pub struct Output<'a> {
     pub paths: [PathBuf; 2],
     /// Goes into the read names.
     pub sample: &'a str,
+    /// Names of the reference's contigs if read names are to tell where both mates come from.
+    pub contigs: Option<&'a [String]>,
     /// Read pairs.
     pub pairs: usize,
     /// The sample's own random seed.
@@ -89,8 +93,28 @@ struct BlockMaker<'a> {
 /// A fragment and the strand that its first mate reads.
 #[derive(Clone, Copy)]
 struct Template<'a> {
-    fragment: &'a [u8],
+    fragment: Fragment<'a>,
     reverse: bool,
+}
+
+impl Template<'_> {
+    /// Where a mate of `length` bases comes from.
+    fn place(&self, mate: usize, length: usize) -> Option<Place> {
+        let last = self.reverse == (mate == 0);
+        let place = self.fragment.end_place(length, last)?;
+        Some(Place { reverse: place.reverse ^ last, ..place })
+    }
+}
+
+/// What a name tells of a place: contig, first and last base from 1, strand.
+fn told(place: Option<Place>, contigs: &[String]) -> String {
+    place.map_or_else(
+        || ",*,0,0,+".to_owned(),
+        |Place { span, reverse }| {
+            let strand = if reverse { '-' } else { '+' };
+            format!(",{},{},{},{strand}", contigs[span.contig], span.start + 1, span.end)
+        },
+    )
 }
 
 impl<'a> BlockMaker<'a> {
@@ -116,15 +140,19 @@ impl<'a> BlockMaker<'a> {
             };
             templates.push(template);
             let length = self.params.read_length;
+            let places = output.contigs.map_or_else(String::new, |contigs| {
+                [0, 1].map(|mate| told(template.place(mate, length), contigs)).concat()
+            });
+            let fragment = template.fragment.bases;
             for (mate, text) in self.texts.iter_mut().enumerate() {
                 bases.clear();
                 if template.reverse == (mate == 0) {
-                    bases.extend(template.fragment.iter().rev().take(length).map(|&b| dna::complement(b)));
+                    bases.extend(fragment.iter().rev().take(length).map(|&b| dna::complement(b)));
                 } else {
-                    bases.extend(&template.fragment[..length.min(template.fragment.len())]);
+                    bases.extend(&fragment[..length.min(fragment.len())]);
                 }
                 self.model.read(mate, &mut bases, &mut quals, &mut rng);
-                let _ = writeln!(text, "@sim:{}:{}/{}", output.sample, first + i + 1, mate + 1);
+                let _ = writeln!(text, "@sim:{}:{}{places}/{}", output.sample, first + i + 1, mate + 1);
                 text.extend_from_slice(&bases);
                 text.extend_from_slice(b"\n+\n");
                 text.extend_from_slice(&quals);

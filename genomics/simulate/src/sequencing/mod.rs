@@ -5,7 +5,7 @@ mod fragments;
 mod quality;
 
 pub use fastq::{Output, sequence};
-pub use fragments::Pool;
+pub use fragments::{Chromosome, Pool};
 pub use quality::QualityModel;
 
 use serde::Serialize;
@@ -23,6 +23,9 @@ pub struct SequencingParams {
     pub duplicates: f64,
     /// Mean probability that a base is wrong.
     pub error_rate: f64,
+    /// Whether read names tell where both mates come from.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub true_positions: bool,
 }
 
 impl Default for SequencingParams {
@@ -33,6 +36,7 @@ impl Default for SequencingParams {
             insert_sd: 60.0,
             duplicates: 0.0,
             error_rate: 0.003,
+            true_positions: false,
         }
     }
 }
