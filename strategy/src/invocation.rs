@@ -188,6 +188,24 @@ pub enum Error {
         /// What is wrong and what to do.
         why: String,
     },
+    /// An option that several instances cannot have, or that is not known.
+    #[error("{aligner}: {option}: {why}")]
+    Refused {
+        /// The aligner.
+        aligner: String,
+        /// The option, as it was written.
+        option: String,
+        /// Why, and what to do instead.
+        why: String,
+    },
+    /// The command line is not one of the aligner's.
+    #[error("{aligner}: {why}")]
+    Usage {
+        /// The aligner.
+        aligner: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A file cannot be looked at.
     #[error("{path}: {source}")]
     Io {

@@ -9,6 +9,12 @@ pub mod strategy;
 
 pub mod invocation;
 
+
+
+
+
+pub mod preset;
+
 pub mod layout;
 
 pub use invocation::Invocation;
