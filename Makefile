@@ -26,7 +26,7 @@ bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 	@scripts/setup.sh build bench
 	@bench/call.sh $(ARGS)
 
-bench-align: ## time `genuma align` beside minibwa, strobealign, samtools sort and markdup
+bench-align: ## time and score `genuma align` beside minibwa, strobealign, samtools; ARGS="--only others" for more
 	@scripts/setup.sh build bench
 	@bench/align.sh $(ARGS)
 

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Times `genuma align` beside the engines' own command lines, samtools sort and markdup, and other aligners: same reads, same threads.
+# Times `genuma align` beside the engines' own command lines, samtools sort and markdup, and other aligners: same reads, same
+# threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
-# usage: bench/align.sh [--pairs N] [--genome-length BP] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+# usage: bench/align.sh [--pairs N] [--genome-length BP] [--repeats SHARE] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
 #   --pairs N            read pairs, 2x150 bp (1000000)
 #   --genome-length BP   of the made genome that they come from (100000000)
+#   --repeats SHARE      of that genome (0.6)
 #   --rounds N           how often everything is run, in turns; the table shows medians (1)
 #   --threads N          threads of each contender, all held to the same N cores (2)
-#   --only NAMES         any of minibwa,strobealign,sort,markdup,others with commas between (minibwa,strobealign,sort,markdup);
-#                        others are bwa mem, minimap2 and bowtie2
+#   --only NAMES         any of minibwa,strobealign,sort,markdup,bwa,minimap2,bowtie2,snap with commas between
+#                        (minibwa,strobealign,sort,markdup); others is short for the last four
 #   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-pairs=1000000 length=100000000 rounds=1 threads=2 only=minibwa,strobealign,sort,markdup out=target/bench-align
+pairs=1000000 length=100000000 repeats=0.6 rounds=1 threads=2 only=minibwa,strobealign,sort,markdup out=target/bench-align
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
     echo "align: $1 needs a value, or is no option: see the head of bench/align.sh" >&2
@@ -21,6 +23,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --pairs) pairs=$2 ;;
     --genome-length) length=$2 ;;
+    --repeats) repeats=$2 ;;
     --rounds) rounds=$2 ;;
     --threads) threads=$2 ;;
     --only) only=$2 ;;
@@ -33,9 +36,10 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 
+only=${only/others/bwa,minimap2,bowtie2,snap}
 runs() { [[ ",$only," == *",$1,"* ]]; }
 
-mkdir -p "$out/logs"
+mkdir -p "$out/logs" "$out/scores"
 genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 [ -n "${GENUMA:-}" ] || cargo build --release --locked --package genuma
 
@@ -53,10 +57,11 @@ fi
 version=$(sed -n '/^name = "strobealign"/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 [ -x "$strobealign" ] || cargo install --quiet strobealign --version "=$version" --locked --root "$out/peers"
 
-data=$out/data-$pairs-$length
+data=$out/data-$pairs-$length-$repeats
 if [ ! -f "$data/normal_2.fq.gz" ]; then
   depth=$(awk -v p="$pairs" -v l="$length" 'BEGIN { printf "%.4f", p * 300 / l }')
-  "$genuma" simulate --genome-length "$length" --snvs 0 --indels 0 --svs 0 --depth-tumor 0.0001 --depth-normal "$depth" -o "$data"
+  "$genuma" simulate --genome-length "$length" --repeats "$repeats" --true-positions --snvs 0 --indels 0 --svs 0 \
+    --germline-svs 0 --depth-tumor 0.0001 --depth-normal "$depth" -o "$data"
 fi
 times=$out/times.tsv
 : >"$times"
@@ -74,49 +79,87 @@ timed() {
   printf '%s\t%s\t%s\t%s\n' "$round" "$job" "$contender" "$(tail -n 1 "$log.time")" >>"$times"
 }
 
-genome=$data/genome.fa reads="$data/normal_1.fq.gz $data/normal_2.fq.gz"
-timed 0 index genuma-minibwa "$genuma index $genome"
-if runs minibwa || runs sort || runs markdup; then timed 0 index minibwa "$minibwa index $genome $data/peer"; fi
-if runs strobealign; then
+# mapped ROUND CONTENDER COMMAND: times a command that writes SAM; the first time it is scored.
+mapped() {
+  timed "$1" SAM "$2" "$3 > $out/$2.sam"
+  [ "$1" -gt 1 ] || awk -f bench/score.awk "$out/$2.sam" | sort -n >"$out/scores/$2.tsv"
+}
+
+# same CONTENDER CONTENDER: says whether both wrote the same records, and lets their SAM go.
+same() {
+  local said=differ
+  if cmp -s <(grep -v '^@' "$out/$1.sam") <(grep -v '^@' "$out/$2.sam"); then said='are the same'; fi
+  printf 'SAM records of %s and %s %s.\n\n' "$1" "$2" "$said" >>"$out/records.md"
+  rm "$out/$1.sam" "$out/$2.sam"
+}
+
+rm -f "$out"/scores/*.tsv
+: >"$out/records.md"
+genome=$data/genome.fa one=$data/normal_1.fq.gz two=$data/normal_2.fq.gz
+reads="$one $two"
+if runs minibwa || runs sort || runs markdup; then
+  timed 0 index genuma-minibwa "$genuma index $genome"
+  timed 0 index minibwa "$minibwa index $genome $data/peer"
+fi
+if runs strobealign || runs sort || runs markdup; then
   timed 0 index genuma-strobealign "$genuma index --engine strobealign $genome"
 fi
-if runs others; then
-  timed 0 index bwa "bwa index -p $data/bwa $genome"
-  timed 0 index minimap2 "minimap2 -x sr -d $data/minimap2.mmi $genome"
-  timed 0 index bowtie2 "bowtie2-build --threads $threads $genome $data/bowtie2"
-fi
+if runs bwa; then timed 0 index bwa "bwa index -p $data/bwa $genome"; fi
+if runs minimap2; then timed 0 index minimap2 "minimap2 -x sr -d $data/minimap2.mmi $genome"; fi
+if runs bowtie2; then timed 0 index bowtie2 "bowtie2-build --threads $threads $genome $data/bowtie2"; fi
+if runs snap; then timed 0 index snap "snap-aligner index $genome $data/snap -t$threads"; fi
 
-own="$minibwa map -t $threads $data/peer $reads"
+snap="snap-aligner paired $data/snap $reads -t $threads"
 for round in $(seq 1 "$rounds"); do
-  if runs minibwa; then
-    timed "$round" SAM minibwa "$own > /dev/null"
-    timed "$round" SAM genuma-minibwa "$genuma align -t $threads $genome $reads > /dev/null"
-  fi
-  if runs strobealign; then
-    timed "$round" SAM strobealign "$strobealign -t $threads $genome $reads > /dev/null"
-    timed "$round" SAM genuma-strobealign "$genuma align --engine strobealign -t $threads $genome $reads > /dev/null"
-  fi
-  if runs sort; then
-    timed "$round" BAM minibwa+sort "$own | samtools sort -@ $threads -T $out/sort --write-index -o $out/peer.bam -"
-    timed "$round" BAM genuma-minibwa "$genuma align -t $threads $genome $reads -o $out/ours.bam"
-  fi
-  if runs markdup; then
-    timed "$round" markdup minibwa+fixmate+sort+markdup "$own | samtools fixmate -m -u - - |
-      samtools sort -@ $threads -u -T $out/sort - | samtools markdup -@ $threads --write-index - $out/peer.bam"
-    timed "$round" markdup genuma-minibwa "$genuma align -t $threads --mark-duplicates $genome $reads -o $out/ours.bam"
-  fi
-  if runs others; then
-    timed "$round" SAM bwa "bwa mem -t $threads $data/bwa $reads > /dev/null"
-    timed "$round" SAM minimap2 "minimap2 -t $threads -ax sr $data/minimap2.mmi $reads > /dev/null"
-    timed "$round" SAM bowtie2 "bowtie2 -p $threads -x $data/bowtie2 -1 ${reads% *} -2 ${reads#* } > /dev/null"
+  for engine in minibwa strobealign; do
+    case $engine in
+      minibwa) own="$minibwa map -t $threads $data/peer $reads" ;;
+      strobealign) own="$strobealign -t $threads $genome $reads" ;;
+    esac
+    ours="$genuma align --engine $engine -t $threads $genome $reads"
+    if runs $engine; then
+      timed "$round" SAM $engine "$own > $out/$engine.sam"
+      mapped "$round" genuma-$engine "$ours"
+      same $engine genuma-$engine
+    fi
+    if runs sort; then
+      timed "$round" BAM $engine+sort \
+        "$own | samtools sort -@ $threads -T $out/sort --write-index -o $out/peer.bam -"
+      timed "$round" BAM genuma-$engine "$ours -o $out/ours.bam"
+    fi
+    if runs markdup; then
+      timed "$round" markdup $engine+fixmate+sort+markdup "$own | samtools fixmate -m -u - - |
+        samtools sort -@ $threads -u -T $out/sort - | samtools markdup -@ $threads --write-index - $out/peer.bam"
+      timed "$round" markdup genuma-$engine "$ours --mark-duplicates -o $out/ours.bam"
+    fi
+  done
+  if runs bwa; then mapped "$round" bwa "bwa mem -t $threads $data/bwa $reads"; fi
+  if runs minimap2; then mapped "$round" minimap2 "minimap2 -t $threads -ax sr $data/minimap2.mmi $reads"; fi
+  if runs bowtie2; then mapped "$round" bowtie2 "bowtie2 -p $threads -x $data/bowtie2 -1 $one -2 $two"; fi
+  if runs snap; then
+    mapped "$round" snap "$snap -o -sam -"
+    # Sorts and marks duplicates itself.
+    if runs markdup; then timed "$round" markdup snap "$snap -so -o $out/peer.bam"; fi
   fi
 done
+for name in bwa minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
+
+# Versions of the peers that were run.
+versions() {
+  "$genuma" --version
+  "$minibwa" version 2>&1 | sed -n '1s/^/minibwa /p'
+  echo "strobealign $version"
+  samtools --version | sed -n 1p
+  if runs bwa; then { bwa 2>&1 || true; } | sed -n 's/^Version: /bwa /p'; fi
+  if runs minimap2; then minimap2 --version | sed 's/^/minimap2 /'; fi
+  if runs bowtie2; then bowtie2 --version | sed -n '1s/.* version/bowtie2/p'; fi
+  if runs snap; then { snap-aligner 2>&1 || true; } | sed -n 's/^Welcome to SNAP version \(.*\)\.$/snap-aligner \1/p'; fi
+}
 
 {
-  printf 'Machine: %s, %s threads of %s. %s pairs of 2x150 bp, %s bp of made genome; %s round(s), medians. Peak: the largest process.\n\n' \
-    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$length" "$rounds"
-  printf 'Versions: %s; %s; strobealign %s; %s.\n\n' "$("$genuma" --version)" "$("$minibwa" version 2>&1 | head -n1)" \
-    "$version" "$(samtools --version | head -n1)"
+  printf 'Machine: %s, %s threads of %s. %s pairs of 2x150 bp, %s bp of made genome (repeats: %s); %s round(s), medians. Peak: the largest process.\n\n' \
+    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$length" "$repeats" "$rounds"
+  printf 'Versions: %s.\n\n' "$(versions | paste -sd ';' | sed 's/;/; /g')"
   echo "| output | program | wall s | CPU s | peak MB |"
   echo "|---|---|---|---|---|"
   awk -F '\t' '
@@ -128,5 +171,12 @@ done
     }
     { k = $2 " | " $3; if (!(k in wall)) order[++n] = k; wall[k] = wall[k] " " $4; cpu[k] = cpu[k] " " $5 + $6; peak[k] = peak[k] " " $7 / 1000 }
     END { for (i = 1; i <= n; i++) { k = order[i]; printf "| %s | %.1f | %.1f | %.0f |\n", k, median(wall[k]), median(cpu[k]), median(peak[k]) } }' "$times"
+  echo
+  cat "$out/records.md"
+  if ls "$out"/scores/*.tsv >/dev/null 2>&1; then
+    for scores in "$out"/scores/*.tsv; do
+      awk -v name="$(basename "$scores" .tsv)" '{ print name "\t" $0 }' "$scores"
+    done | awk -f bench/scores.awk
+  fi
 } >"$out/table.md"
 cat "$out/table.md"
