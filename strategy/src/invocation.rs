@@ -115,7 +115,8 @@ pub enum Output {
 pub enum Format {
     /// SAM text.
     Sam,
-    /// bwa aln's suffix array intervals (`.sai`).
+    /// bwa aln's suffix array intervals (`.sai`): 68 bytes of options, of which 4 from byte 56 on are the number of threads, then
+    /// reads in their order.
     Sai,
 }
 

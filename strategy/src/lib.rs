@@ -9,10 +9,6 @@ pub mod strategy;
 
 pub mod invocation;
 
-
-
-
-
 pub mod preset;
 
 pub mod layout;
