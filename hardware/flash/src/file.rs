@@ -1,0 +1,56 @@
+//! Files in whole pages, past the kernel's cache where the file system lets them.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Once;
+
+use crate::format::{PAGE, Page};
+
+/// Opens with `O_DIRECT`, and without it where that is refused.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    match options.custom_flags(libc::O_DIRECT).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                tracing::warn!(
+                    "{}: its file system knows no direct access, tables go through the kernel's cache",
+                    path.display()
+                );
+            });
+            options.custom_flags(0).open(path)
+        }
+        opened => opened,
+    }
+}
+
+/// A new file for writing, in place of any of that name.
+pub fn create_direct(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().write(true).create(true).truncate(true), path)
+}
+
+/// A file for reading whole pages to page-aligned memory.
+pub fn open_direct(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().read(true), path)
+}
+
+/// Writes pages from page `first` of the file on.
+pub fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
+    file.write_all_at(bytemuck::cast_slice(pages), first * PAGE as u64)
+}
+
+/// Reads pages from page `first` of the file on.
+pub fn read_pages(file: &File, pages: &mut [Page], first: u64) -> io::Result<()> {
+    file.read_exact_at(bytemuck::cast_slice_mut(pages), first * PAGE as u64)
+}
+
+/// Brings the name of a file to the disk.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder)?.sync_all() {
+        // Some network file systems know no such thing.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,130 @@
+//! What tells that a key is absent without looking for it: a Bloom filter whose bits of a key are all in one cache line.
+//!
+//! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block is eight words, and a key
+//! has one bit in each.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::hash::{below, hash};
+use crate::prefetch::prefetch;
+
+/// Words of a block.
+const WORDS: usize = 8;
+/// A filter that is being made has a multiple of so many blocks, so that it can be folded.
+const FOLDS: usize = 1 << 10;
+/// Bits of a hash that choose a bit of a word.
+const BITS: u32 = u64::BITS.trailing_zeros();
+/// Spreads a hash over the high bits once more: those that chose the block say nothing about the bits in it.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A cache line of the filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub struct Block([u64; WORDS]);
+
+impl Block {
+    /// The bit of word `word`, from the highest bits down.
+    #[inline(always)]
+    fn bit(hash: u64, word: usize) -> u64 {
+        (hash.wrapping_mul(SPREAD) >> (u64::BITS - BITS * (word as u32 + 1))) & u64::from(u64::BITS - 1)
+    }
+
+    fn add(&mut self, hash: u64) {
+        for (word, bits) in self.0.iter_mut().enumerate() {
+            *bits |= 1 << Block::bit(hash, word);
+        }
+    }
+
+    /// 1 when every word has its bit, else 0.
+    #[inline(always)]
+    fn has(&self, hash: u64) -> u64 {
+        let mut all = 1;
+        for (word, bits) in self.0.iter().enumerate() {
+            all &= bits >> Block::bit(hash, word);
+        }
+        all
+    }
+}
+
+/// Blocks for so many keys of so many bits each.
+pub fn blocks_for(keys: u64, bits_per_key: u32) -> usize {
+    let bits = u128::from(keys) * u128::from(bits_per_key);
+    (bits.div_ceil(u128::from(Block::zeroed().0.len() as u64 * 64)) as usize).next_multiple_of(FOLDS)
+}
+
+/// Adds a key to a filter of at least one block.
+pub fn add(blocks: &mut [Block], key: u64) {
+    let hash = hash(key);
+    blocks[below(hash, blocks.len())].add(hash);
+}
+
+/// Halves a filter that was made for more keys than came, as often as `bits_per_key` allows: a key's block in the half is half of its block,
+/// rounded down, and its bits are the same. Returns the number of blocks left; they are the first ones.
+pub fn fold(blocks: &mut [Block], keys: u64, bits_per_key: u32) -> usize {
+    let needed = u128::from(keys) * u128::from(bits_per_key);
+    let mut len = blocks.len();
+    while len > 1 && len.is_multiple_of(2) && (len / 2) as u128 * (WORDS as u128 * 64) >= needed {
+        len /= 2;
+        for half in 0..len {
+            let (a, b) = (blocks[2 * half], blocks[2 * half + 1]);
+            blocks[half] = Block(std::array::from_fn(|word| a.0[word] | b.0[word]));
+        }
+    }
+    len
+}
+
+/// Asks for the block of a hash.
+#[inline(always)]
+pub fn fetch(blocks: &[Block], hash: u64) {
+    if !blocks.is_empty() {
+        prefetch(&blocks[below(hash, blocks.len())]);
+    }
+}
+
+/// 0 when no key of that hash is there; 1 when one may be. A filter without blocks knows nothing.
+#[inline(always)]
+pub fn may_have(blocks: &[Block], hash: u64) -> u64 {
+    if blocks.is_empty() { 1 } else { blocks[below(hash, blocks.len())].has(hash) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys as different as neighbouring numbers, and as sorted k-mers that share all but their ends.
+    fn keys(n: u64) -> impl Iterator<Item = u64> {
+        (0..n).map(|i| if i % 2 == 0 { i } else { i << 40 })
+    }
+
+    #[test]
+    fn finds_all_and_little_else() {
+        let n = 200_000;
+        for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
+            let mut blocks = vec![Block::zeroed(); blocks_for(n, bits)];
+            keys(n).for_each(|key| add(&mut blocks, key));
+            assert!(keys(n).all(|key| may_have(&blocks, hash(key)) == 1));
+            let absent = (0..n).map(|i| (1 << 63) | i);
+            let wrong = absent.filter(|&key| may_have(&blocks, hash(key)) == 1).count();
+            assert!((wrong as f64) < most * n as f64, "{bits} bits: {wrong} of {n}");
+        }
+    }
+
+    #[test]
+    fn a_folded_filter_is_one_made_small() {
+        let n = 5000;
+        let mut large = vec![Block::zeroed(); 64 * FOLDS];
+        keys(n).for_each(|key| add(&mut large, key));
+        let len = fold(&mut large, n, 12);
+        assert!((118..=235).contains(&len), "{len} blocks");
+        let mut small = vec![Block::zeroed(); len];
+        keys(n).for_each(|key| add(&mut small, key));
+        assert_eq!(large[..len], small);
+    }
+
+    #[test]
+    fn without_blocks_every_key_may_be_there() {
+        fetch(&[], hash(3));
+        assert_eq!(may_have(&[], hash(3)), 1);
+        assert_eq!(blocks_for(0, 12), 0);
+    }
+}

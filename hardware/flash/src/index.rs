@@ -1,0 +1,136 @@
+//! Key → page, in memory: a tree whose nodes are cache lines.
+//!
+//! The lowest level is the first key of each page, each level above is every eighth of the one below, and a node's place follows from its
+//! number, so there are no pointers (the multilevel index of cadenelli2019, section 5.2.2, with nodes of 8 keys instead of 64). Keys that are
+//! looked up together go down the levels together, and each step's lines are asked for one level ahead.
+
+use genuma_machine::placement::{self, Placed, Placement};
+
+use crate::prefetch::prefetch;
+
+/// Keys of a node: a cache line of 64 bytes.
+const NODE: usize = 8;
+/// Keys that go down together.
+pub const TOGETHER: usize = 16;
+
+/// First keys of pages, and the levels above.
+#[derive(Debug)]
+pub struct Index {
+    /// All levels, the top first; each is filled up to whole nodes.
+    keys: Placed<u64>,
+    /// Where each level starts, and how many keys it has.
+    levels: Vec<(usize, usize)>,
+}
+
+impl Index {
+    /// Room for the first keys of so many pages, at least one; `fill` writes them.
+    ///
+    /// # Errors
+    /// What `fill` returns, or no memory where it was asked for.
+    pub fn new<E: From<placement::Error>>(
+        pages: usize,
+        placement: &Placement,
+        fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
+    ) -> Result<Index, E> {
+        let mut lens = vec![pages];
+        while lens[lens.len() - 1] > NODE {
+            lens.push(lens[lens.len() - 1].div_ceil(NODE));
+        }
+        let mut levels = Vec::new();
+        let mut start = 0;
+        for &len in lens.iter().rev() {
+            levels.push((start, len));
+            start += len.next_multiple_of(NODE);
+        }
+        let mut keys: Placed<u64> = Placed::zeroed(start, placement)?;
+        let (start, len) = levels[levels.len() - 1];
+        fill(&mut keys[start..start + len])?;
+        for level in (0..levels.len()).rev() {
+            let (start, len) = levels[level];
+            keys[start + len..start + len.next_multiple_of(NODE)].fill(u64::MAX);
+            if level > 0 {
+                let (above, _) = levels[level - 1];
+                for (node, first) in (start..start + len).step_by(NODE).enumerate() {
+                    keys[above + node] = keys[first];
+                }
+            }
+        }
+        Ok(Index { keys, levels })
+    }
+
+    /// First keys of the pages.
+    pub fn first_keys(&self) -> &[u64] {
+        let (start, len) = self.levels[self.levels.len() - 1];
+        &self.keys[start..start + len]
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.keys[..])
+    }
+
+    /// The last page whose first key is not above the key, for up to [`TOGETHER`] keys, none of them below the first page's.
+    pub fn find(&self, keys: &[u64], pages: &mut [usize; TOGETHER]) {
+        assert!(keys.len() <= TOGETHER);
+        pages.fill(0);
+        for (level, &(start, len)) in self.levels.iter().enumerate() {
+            let next = self.levels.get(level + 1);
+            for (&key, place) in keys.iter().zip(&mut *pages) {
+                let node = &self.keys[start + *place * NODE..][..NODE];
+                // A sum instead of a search: nothing to mispredict.
+                let below: usize = node.iter().map(|&first| usize::from(first <= key)).sum();
+                // The largest key is not below what fills the last node.
+                *place = (*place * NODE + below - 1).min(len - 1);
+                if let Some(&(start, _)) = next {
+                    prefetch(&self.keys[start + *place * NODE]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_machine::placement::{Pages, Policy};
+
+    use super::*;
+
+    fn index(firsts: &[u64]) -> Index {
+        let placement = Placement { policy: Policy::Local, pages: Pages::Base };
+        let fill = |keys: &mut [u64]| {
+            keys.copy_from_slice(firsts);
+            Ok::<(), placement::Error>(())
+        };
+        Index::new(firsts.len(), &placement, fill).unwrap()
+    }
+
+    #[test]
+    fn finds_what_a_search_of_all_pages_finds() {
+        for pages in [1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 513, 4097] {
+            let firsts: Vec<u64> = (0..pages).map(|page: u64| 3 + page * page * 5).collect();
+            let index = index(&firsts);
+            assert_eq!(index.first_keys(), firsts);
+            let asked = firsts.iter().flat_map(|&first| [first.max(4) - 1, first, first + 1]);
+            let asked: Vec<u64> = asked.chain([u64::MAX - 1, u64::MAX]).collect();
+            for keys in asked.chunks(TOGETHER) {
+                let mut found = [0; TOGETHER];
+                index.find(keys, &mut found);
+                for (&key, &page) in keys.iter().zip(&found) {
+                    assert_eq!(
+                        page,
+                        firsts.partition_point(|&first| first <= key) - 1,
+                        "{pages} pages, {key}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_key_may_start_a_page() {
+        let index = index(&[0, 9, u64::MAX]);
+        let mut found = [0; TOGETHER];
+        index.find(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
+        assert_eq!(found[..5], [0, 0, 1, 1, 2]);
+    }
+}

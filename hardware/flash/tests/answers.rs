@@ -1,0 +1,192 @@
+//! A table answers as a BTreeMap does: every way of reading, any values, any keys.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use genuma_flash::{Access, Answers, Error, MAX_VALUE, Options, Spec, Table, TableWriter};
+use genuma_machine::placement::{Pages, Placement, Policy};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+const WAYS: [Access; 5] = [Access::Auto, Access::Ring, Access::Aio, Access::Pread, Access::Memory];
+
+fn options(access: Access, hot: bool) -> Options {
+    Options { access, hot, placement: Placement { policy: Policy::Local, pages: Pages::Base } }
+}
+
+/// A value that tells its key and its table.
+fn value(key: u64, bytes: usize) -> Vec<u8> {
+    let mixed = (key ^ bytes as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed.to_le_bytes().into_iter().cycle().take(bytes).collect()
+}
+
+fn write(path: &Path, spec: Spec, weights: &BTreeMap<u64, u64>) -> genuma_flash::Written {
+    let bytes = spec.value_bytes;
+    let mut writer = TableWriter::create(path, spec).unwrap();
+    for (&key, &weight) in weights {
+        writer.push(key, &value(key, bytes), weight).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// Holds a table against the map it was made of, in one way of reading.
+fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usize) {
+    let expected = |key: &u64| weights.contains_key(key).then(|| value(*key, bytes));
+    let mut answers = Answers::new();
+    for depth in [1, 3, 64] {
+        let mut reader = match table.reader(depth) {
+            Err(error @ Error::Refused { .. }) => {
+                use std::io::Write;
+                writeln!(std::io::stderr(), "skipped: a way of reading: {error}").expect("stderr");
+                return;
+            }
+            reader => reader.unwrap(),
+        };
+        reader.get_many(asked, &mut answers).unwrap();
+        assert_eq!(answers.len(), asked.len());
+        for (key, answer) in asked.iter().zip(answers.iter()) {
+            assert_eq!(answer, expected(key).as_deref(), "{key:#x} by {:?}", reader.access());
+        }
+        let key = asked[asked.len() / 2];
+        assert_eq!(reader.get(key).unwrap(), expected(&key).as_deref());
+    }
+    table.get_many(asked, 3, 8, &mut answers).unwrap();
+    assert!(asked.iter().zip(answers.iter()).all(|(key, answer)| answer == expected(key).as_deref()));
+
+    let mut entries = table.entries().unwrap();
+    for &key in weights.keys() {
+        assert_eq!(entries.next().unwrap(), Some((key, &value(key, bytes)[..])));
+    }
+    assert_eq!(entries.next().unwrap(), None);
+    assert_eq!(entries.next().unwrap(), None);
+}
+
+/// Keys from everywhere, from a few dense places, and from both ends of all keys.
+fn keys() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        any::<u64>(),
+        (0_u64..4, 0_u64..3000).prop_map(|(place, key)| (place << 61) + key),
+        (0_u64..3).prop_map(|key| u64::MAX - key),
+        0_u64..3,
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn answers_are_those_of_a_map(
+        weights in proptest::collection::btree_map(keys(), 0_u64..50, 0..2500),
+        others in proptest::collection::vec(keys(), 1..500),
+        bytes in prop_oneof![Just(0), Just(1), Just(2), Just(128), Just(700)],
+        filter_bits in prop_oneof![Just(0), Just(4), Just(12)],
+        hot_entries in prop_oneof![Just(0), Just(10), Just(4000)],
+        loose in 0_u64..20_000,
+    ) {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("t.table");
+        let entries = weights.len() as u64 + loose;
+        let note = vec![7; bytes];
+        let spec = Spec { filter_bits, hot_entries, note: note.clone(), ..Spec::new(bytes, entries) };
+        let written = write(&path, spec, &weights);
+        let chosen = weights.values().filter(|weight| **weight > 0).count().min(hot_entries);
+        prop_assert_eq!((written.entries, written.hot), (weights.len() as u64, chosen as u64));
+        prop_assert_eq!(written.bytes, std::fs::metadata(&path).unwrap().len());
+
+        // Each key, its neighbours, and others, out of order and some twice.
+        let mut asked = others;
+        asked.extend(weights.keys().rev().flat_map(|&key| [key, key.wrapping_add(1), key.wrapping_sub(1)]));
+        let half = asked.len() / 2;
+        asked.rotate_left(half);
+        asked.extend_from_within(..asked.len().min(100));
+        for (way, hot) in WAYS.into_iter().zip([true, false, true, false, true]) {
+            let table = Table::open(&path, &options(way, hot)).unwrap();
+            prop_assert_eq!(table.len(), weights.len() as u64);
+            prop_assert_eq!(table.note(), &note[..]);
+            prop_assert_eq!(table.range(), weights.first_key_value().zip(weights.last_key_value())
+                .map(|((&first, _), (&last, _))| (first, last)));
+            agrees(&table, &weights, &asked, bytes);
+        }
+    }
+}
+
+#[test]
+fn tables_of_none_of_one_and_of_whole_pages() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.table");
+    let asked = [0, 1, 5, u64::MAX - 1, u64::MAX];
+    for bytes in [0, 128, 2036, MAX_VALUE] {
+        let full = 4088 / (8 + bytes) as u64;
+        for count in [0, 1, full, full + 1, 8 * full, 64 * full + 1] {
+            // The largest key is among them.
+            let weights: BTreeMap<u64, u64> = (0..count).map(|i| (u64::MAX - 7 * i, i % 3)).collect();
+            let spec = Spec { hot_entries: 2, ..Spec::new(bytes, count) };
+            let written = write(&path, spec, &weights);
+            assert_eq!(written.pages, count.div_ceil(full));
+            for way in WAYS {
+                let table = Table::open(&path, &options(way, true)).unwrap();
+                assert_eq!((table.is_empty(), table.value_bytes()), (count == 0, bytes));
+                let asked: Vec<u64> = weights.keys().copied().chain(asked).collect();
+                agrees(&table, &weights, &asked, bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn absent_keys_hardly_touch_flash_and_hot_ones_never() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.table");
+    let count = 60_000;
+    let weights: BTreeMap<u64, u64> = (0..count).map(|i| (i * 1000, 1 + i % 100)).collect();
+    write(&path, Spec { hot_entries: 600, ..Spec::new(16, count) }, &weights);
+    let table = Table::open(&path, &options(Access::Pread, true)).unwrap();
+    let mut answers = Answers::new();
+
+    let absent: Vec<u64> = (0..count).map(|i| i * 1000 + 1 + i % 999).collect();
+    let mut reader = table.reader(1).unwrap();
+    reader.get_many(&absent, &mut answers).unwrap();
+    let counted = reader.counted();
+    assert!(counted.pages * 100 < count, "{counted:?}");
+    assert!(counted.told_absent * 100 > count * 99, "{counted:?}");
+
+    // Outside of the table's range nothing is read at all.
+    let mut reader = table.reader(1).unwrap();
+    let outside: Vec<u64> = (0..count).map(|i| u64::MAX - i).collect();
+    reader.get_many(&outside, &mut answers).unwrap();
+    assert_eq!((reader.counted().pages, reader.counted().told_absent), (0, count));
+
+    // Every hundredth key has the largest weight.
+    let mut reader = table.reader(1).unwrap();
+    let hot: Vec<u64> = (0..count).filter(|i| i % 100 == 99).map(|i| i * 1000).collect();
+    reader.get_many(&hot, &mut answers).unwrap();
+    assert_eq!((reader.counted().pages, reader.counted().hot), (0, 600));
+    assert!(answers.iter().all(|answer| answer.is_some()));
+}
+
+#[test]
+fn a_page_that_many_keys_want_is_read_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.table");
+    let weights: BTreeMap<u64, u64> = (0..3000).map(|key| (key, 0)).collect();
+    let written = write(&path, Spec::new(128, 3000), &weights);
+    let table = Table::open(&path, &options(Access::Auto, true)).unwrap();
+    let mut reader = table.reader(16).unwrap();
+    let asked: Vec<u64> = (0..9000).map(|i| i * 7919 % 3000).collect();
+    agrees(&table, &weights, &asked, 128);
+    reader.get_many(&asked, &mut Answers::new()).unwrap();
+    assert_eq!(reader.counted().pages, written.pages);
+}
+
+#[test]
+fn the_same_entries_make_the_same_bytes() {
+    let folder = TempDir::new().unwrap();
+    let weights: BTreeMap<u64, u64> = (0..5000).map(|i| (i * i, i % 7)).collect();
+    let bytes = [6000, 5000].map(|entries| {
+        let path = folder.path().join("t.table");
+        write(&path, Spec { hot_entries: 99, ..Spec::new(3, entries) }, &weights);
+        std::fs::read(&path).unwrap()
+    });
+    // The filter is made for 6000 and 5000 entries, in blocks by the thousand.
+    assert!(bytes[0] == bytes[1]);
+}

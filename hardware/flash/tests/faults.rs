@@ -1,0 +1,241 @@
+//! What is damaged, cut short, foreign or in the wrong order is said, with its place.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use genuma_flash::{Access, Answers, Error, MAX_NOTE, MAX_VALUE, Options, Part, Spec, Table, TableWriter};
+use tempfile::TempDir;
+
+const ENTRIES: u64 = 3000;
+
+/// A table of 100 pages, with all parts.
+fn made(folder: &Path) -> PathBuf {
+    let path = folder.join("t.table");
+    let spec = Spec { hot_entries: 50, note: b"a note".to_vec(), ..Spec::new(128, ENTRIES) };
+    let mut writer = TableWriter::create(&path, spec).unwrap();
+    for key in 0..ENTRIES {
+        writer.push(key * 3, &[key as u8; 128], key).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+fn open(path: &Path, access: Access) -> Result<Table, Error> {
+    Table::open(path, &Options { access, ..Options::default() })
+}
+
+/// The table with one bit of one byte changed.
+fn flip(path: &Path, whole: &[u8], byte: usize) {
+    let mut bytes = whole.to_vec();
+    bytes[byte] ^= 1 << (byte % 8);
+    fs::write(path, bytes).unwrap();
+}
+
+fn word(bytes: &[u8], at: usize) -> usize {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_found_before_it_answers() {
+    let folder = TempDir::new().unwrap();
+    let path = made(folder.path());
+    let whole = fs::read(&path).unwrap();
+    let [index, filter, hot] = [56, 80, 104].map(|at| (word(&whole, at), word(&whole, at + 8)));
+    let everywhere = |(start, bytes): (usize, usize)| (start..start + bytes).step_by(bytes.div_ceil(40));
+    for (part, bytes) in [(Part::Index, index), (Part::Filter, filter), (Part::Hot, hot)] {
+        for byte in everywhere(bytes) {
+            flip(&path, &whole, byte);
+            let said = open(&path, Access::Auto).unwrap_err();
+            assert!(
+                matches!(said, Error::Damaged { part: found, .. } if found == part),
+                "byte {byte}: {said}"
+            );
+        }
+    }
+    for byte in everywhere((12, 4084)) {
+        flip(&path, &whole, byte);
+        let said = open(&path, Access::Auto).unwrap_err();
+        assert!(matches!(said, Error::Damaged { part: Part::Header, .. }), "byte {byte}: {said}");
+    }
+    let keys: Vec<u64> = (0..ENTRIES).map(|key| key * 3).collect();
+    for byte in everywhere((4096, index.0 - 4096)) {
+        flip(&path, &whole, byte);
+        let page = (byte / 4096) as u64;
+        let damaged = |said: Error| {
+            assert!(
+                matches!(said, Error::Damaged { part: Part::Page(found), .. } if found == page),
+                "{said}"
+            );
+        };
+        let options = Options { hot: false, ..Options::default() };
+        let table = Table::open(&path, &options).unwrap();
+        let mut reader = table.reader(8).unwrap();
+        let mut answers = Answers::new();
+        damaged(reader.get_many(&keys, &mut answers).unwrap_err());
+        // What is whole still answers, and so does the same reader.
+        let others: Vec<u64> = keys.iter().copied().filter(|key| key / 90 + 1 != page).collect();
+        reader.get_many(&others, &mut answers).unwrap();
+        assert!(
+            others.iter().zip(answers.iter()).all(|(key, found)| found == Some(&[(key / 3) as u8; 128][..]))
+        );
+        damaged(table.get_many(&keys, 2, 8, &mut answers).unwrap_err());
+        let mut entries = table.entries().unwrap();
+        damaged(
+            std::iter::from_fn(|| entries.next().map(|e| e.map(drop)).transpose())
+                .find_map(Result::err)
+                .unwrap(),
+        );
+        damaged(open(&path, Access::Memory).unwrap_err());
+    }
+}
+
+#[test]
+fn a_page_in_anothers_place_is_found() {
+    let folder = TempDir::new().unwrap();
+    let path = made(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.copy_within(5 * 4096..6 * 4096, 7 * 4096);
+    fs::write(&path, bytes).unwrap();
+    let table = open(&path, Access::Pread).unwrap();
+    let said = table.reader(1).unwrap().get(6 * 90).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        format!(
+            "{}: page 7 damaged (its checksum is another): make the table anew, and check the disk",
+            path.display()
+        )
+    );
+
+    // A whole page of another table, at the same place.
+    let other = TempDir::new().unwrap();
+    let stranger = other.path().join("t.table");
+    let mut writer = TableWriter::create(&stranger, Spec::new(128, ENTRIES)).unwrap();
+    (0..ENTRIES).for_each(|key| writer.push(key * 3 + 1, &[0; 128], 0).unwrap());
+    writer.finish().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[7 * 4096..8 * 4096].copy_from_slice(&fs::read(&stranger).unwrap()[7 * 4096..8 * 4096]);
+    fs::write(&path, bytes).unwrap();
+    let said = open(&path, Access::Auto).unwrap().reader(1).unwrap().get(6 * 90).unwrap_err().to_string();
+    assert!(said.contains("page 7 damaged (its first key is not that of the index)"), "{said}");
+}
+
+#[test]
+fn a_file_cut_short_or_too_long_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = made(folder.path());
+    let whole = fs::read(&path).unwrap();
+    for bytes in [8, 100, 4095, 4096, 4097, 8192, whole.len() - 4096, whole.len() - 1] {
+        fs::write(&path, &whole[..bytes]).unwrap();
+        let said = open(&path, Access::Auto).unwrap_err();
+        assert!(matches!(said, Error::Length { found, .. } if found == bytes as u64), "{bytes}: {said}");
+    }
+    fs::write(&path, [&whole[..], &[0]].concat()).unwrap();
+    assert!(matches!(open(&path, Access::Auto), Err(Error::Length { .. })));
+
+    // Cut while it is open: the page is named.
+    fs::write(&path, &whole).unwrap();
+    for access in [Access::Auto, Access::Aio, Access::Pread] {
+        let table = open(&path, access).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_len(50 * 4096).unwrap();
+        let mut reader = table.reader(4).unwrap();
+        assert_eq!(reader.get(90 * 48).unwrap(), Some(&[(30 * 48) as u8; 128][..]));
+        let said = reader.get(90 * 49).unwrap_err();
+        assert!(matches!(said, Error::Read { part: Part::Page(50), .. }), "{said}");
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn other_files_and_versions_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = made(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8] = 2;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(
+        open(&path, Access::Auto).unwrap_err().to_string(),
+        format!("{}: a table of version 2, this program reads version 1: make it anew", path.display())
+    );
+    for other in [&b""[..], b"GENUMAT", b"@read1\nACGT\n+\nIIII\n", &[0; 10_000]] {
+        fs::write(&path, other).unwrap();
+        let said = open(&path, Access::Auto).unwrap_err().to_string();
+        assert_eq!(said, format!("{}: is no table of genuma", path.display()));
+    }
+    let missing = folder.path().join("missing");
+    let said = open(&missing, Access::Auto).unwrap_err().to_string();
+    assert_eq!(said, format!("{}: cannot open: No such file or directory (os error 2)", missing.display()));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[test]
+fn entries_out_of_order_or_of_another_size_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.table");
+    let mut writer = TableWriter::create(&path, Spec::new(1, 2)).unwrap();
+    assert_eq!(names(folder.path()), [".t.table.partial"]);
+    let said = |error: Error| error.to_string().replace(&path.display().to_string(), "t");
+    assert_eq!(
+        said(writer.push(0, b"ab", 0).unwrap_err()),
+        "t: entry 0: a value of 2 bytes, but the table's have 1"
+    );
+    writer.push(0, b"a", 0).unwrap();
+    assert_eq!(
+        said(writer.push(0, b"b", 0).unwrap_err()),
+        "t: entry 1: key 0x0 does not follow 0x0: sort the keys, each once"
+    );
+    writer.push(9, b"b", 0).unwrap();
+    assert_eq!(
+        said(writer.push(10, b"c", 0).unwrap_err()),
+        "t: more than the 2 entries announced: announce as many as may come"
+    );
+    drop(writer);
+    assert!(names(folder.path()).is_empty());
+
+    for (spec, what) in [
+        (Spec::new(MAX_VALUE + 1, 1), "values of 4081 bytes, a page has room for 4080"),
+        (
+            Spec { note: vec![0; MAX_NOTE + 1], ..Spec::new(1, 1) },
+            "a note of 2049 bytes, the header has room for 2048",
+        ),
+        (Spec { filter_bits: 65, ..Spec::new(1, 1) }, "a filter of 65 bits a key, the most are 64"),
+        (Spec::new(1, 1 << 48), "281474976710656 entries, the most are 281474976710655"),
+    ] {
+        let error = TableWriter::create(&path, spec).unwrap_err();
+        assert_eq!(said(error), format!("t: cannot make this table: {what}"));
+    }
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_full_disk_is_said_and_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=2m", "genuma-test"])
+        .arg(folder.path())
+        .output();
+    if !mounted.is_ok_and(|mount| mount.status.success()) {
+        writeln!(std::io::stderr(), "skipped: a full disk: no tmpfs can be mounted here").expect("stderr");
+        return;
+    }
+    // Full while pages are written, and full while the parts after them are.
+    for entries in [100_000, 15_000] {
+        let path = folder.path().join("t.table");
+        let mut writer =
+            TableWriter::create(&path, Spec { filter_bits: 64, ..Spec::new(128, entries) }).unwrap();
+        let pushed = (0..entries).try_for_each(|key| writer.push(key, &[1; 128], 0));
+        assert_eq!(pushed.is_ok(), entries == 15_000);
+        let said = pushed.and_then(|()| writer.finish()).unwrap_err().to_string();
+        let expected = format!("{}: cannot write: No space left on device (os error 28)", path.display());
+        assert_eq!(said, expected);
+    }
+    let left = names(folder.path());
+    let unmounted = Command::new("umount").arg(folder.path()).status().unwrap();
+    assert!(unmounted.success());
+    assert_eq!(left, Vec::<String>::new());
+}
