@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use common::{called, data, installed, names};
+use common::{called, data, installed};
 
 /// Runs a program that must succeed without a word of warning; what it wrote to stdout.
 #[track_caller]
@@ -55,16 +55,7 @@ fn samtools_reads_the_supporting_reads() {
 
 #[test]
 fn gatk_validates_the_calls() {
-    let cache = std::env::var_os("GENUMA_CACHE").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
-        Some(std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home)?.join("genuma"))
-    });
-    let there =
-        cache.is_some_and(|cache| names(&cache).iter().any(|n| n.starts_with("gatk-") && !n.contains("new")));
-    if !there || installed("java").is_none() {
-        common::skipped("GATK is not in the cache; bench/peers.sh --gatk-only fetches it");
-        return;
-    }
+    let Some(gatk) = common::gatk() else { return };
     // GATK wants a dictionary beside the reference.
     let folder = common::scratch("gatk");
     let genome = folder.join("genome.fa");
@@ -72,7 +63,6 @@ fn gatk_validates_the_calls() {
         std::fs::copy(data().folder.join(name), folder.join(name)).expect("a copy");
     }
     let genome = genome.to_str().expect("UTF-8");
-    let gatk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/gatk.sh");
     let run = |args: &[&str]| {
         let output = Command::new(&gatk).args(args).output().expect("bash");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

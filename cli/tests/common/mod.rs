@@ -209,3 +209,18 @@ pub fn installed(program: &str) -> Option<PathBuf> {
     }
     found
 }
+
+/// The script that runs GATK, if GATK is there already; else says that the test is skipped.
+pub fn gatk() -> Option<PathBuf> {
+    let cache = std::env::var_os("GENUMA_CACHE").map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache"));
+        Some(std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home)?.join("genuma"))
+    });
+    let kept = cache.filter(|cache| cache.is_dir()).map_or_else(Vec::new, |cache| names(&cache));
+    if !kept.iter().any(|name| name.starts_with("gatk-") && !name.contains("new")) {
+        skipped("GATK is not in the cache; bench/peers.sh --gatk-only fetches it");
+        return None;
+    }
+    installed("java")?;
+    Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/gatk.sh"))
+}
