@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = start.elapsed().as_secs_f64();
     let kmers: u64 = counted.stats.kmers.iter().sum();
     println!("{:#?}", counted.stats);
+    println!("roots              {}", counted.roots);
     println!("picks              {}", counted.picks.len());
     println!("bytes per k-mer    {:.2}", counted.stats.packed_bytes as f64 / kmers.max(1) as f64);
     for (name, spectrum) in ["normal", "tumour"].iter().zip(&counted.spectra) {

@@ -3,21 +3,27 @@ pub mod encode;
 mod minimizer;
 mod superkmer;
 mod plan;
+mod extents;
 mod bins;
+mod buffers;
 mod scatter;
 mod collapse;
 mod tally;
+mod sorted;
 mod pipeline;
 
 use std::path::PathBuf;
 
-pub use pipeline::count;
+pub use pipeline::{Scattered, count};
 pub use plan::least_memory;
+pub use sorted::Sorted;
 
 /// Smallest k: the tests use it; the genomes of interest start at 24.
 pub const MIN_K: u32 = 12;
 /// Largest k: a k-mer is one 64-bit word.
 pub const MAX_K: u32 = 32;
+/// Most samples that can be counted jointly.
+pub const MAX_SAMPLES: usize = 8;
 /// Slots of a [`Counted::spectra`] entry.
 pub const SPECTRUM_SLOTS: usize = 1024;
 
@@ -36,9 +42,9 @@ pub struct CountParams {
     pub work: PathBuf,
 }
 
-/// Joint counters of one root: the canonical (k-2)-mer in the middle of k-mers.
+/// Joint counters of one root in `S` samples: the canonical (k-2)-mer in the middle of k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RootCounters {
+pub struct RootCounters<const S: usize = 2> {
     /// The root, two bits a base, the first base in the highest bits.
     pub stem: u64,
     /// `counts[4 * first + last][sample]`: how often `sample` has the k-mer first-stem-last, both strands summed.
@@ -46,32 +52,32 @@ pub struct RootCounters {
     /// When the stem is its own reverse complement (even k), first-stem-last and its reverse complement have the same
     /// stem: their count is in the smaller of the slots `4 * first + last` and `4 * (3 - last) + (3 - first)`, and
     /// the other is 0.
-    pub counts: [[u32; 2]; 16],
+    pub counts: [[u32; S]; 16],
 }
 
 /// The outcome of [`count`].
 #[derive(Debug)]
-pub struct Counted<P> {
+pub struct Counted<P, const S: usize = 2> {
     /// What `select` picked, sorted.
     pub picks: Vec<P>,
     /// `spectra[sample][m]`: distinct canonical k-mers that `sample` has `m` times; the last slot also holds those it
     /// has more often; slot 0 is 0.
-    pub spectra: [Vec<u64>; 2],
+    pub spectra: [Vec<u64>; S],
     /// Sizes.
-    pub stats: CountStats,
+    pub stats: CountStats<S>,
+    /// Distinct roots of all samples together.
+    pub roots: u64,
 }
 
 /// Sizes of a count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CountStats {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountStats<const S: usize = 2> {
     /// Bases read, per sample.
-    pub bases: [u64; 2],
+    pub bases: [u64; S],
     /// K-mers counted, per sample.
-    pub kmers: [u64; 2],
-    /// Distinct canonical k-mers of both samples together.
+    pub kmers: [u64; S],
+    /// Distinct canonical k-mers of all samples together.
     pub distinct: u64,
-    /// Distinct roots of both samples together.
-    pub roots: u64,
     /// Bytes of all super-k-mers.
     pub packed_bytes: u64,
     /// Bytes written to the spill file.
@@ -105,6 +111,19 @@ pub enum Error {
         at: u64,
         /// What the system says.
         source: std::io::Error,
+    },
+    /// The spill file holds other bytes than were written.
+    #[error(
+        "the k-mer spill file in {} is damaged: the {len} bytes from byte {at} on are not what was written; check the \
+         disk, then start again", .work.display()
+    )]
+    Damaged {
+        /// The work folder.
+        work: PathBuf,
+        /// Where the bytes start.
+        at: u64,
+        /// How many they are.
+        len: usize,
     },
 }
 

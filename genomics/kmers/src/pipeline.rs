@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -11,54 +12,189 @@ use genuma_reads::{Lane, Meter, for_each_batch};
 
 use crate::bins::Bins;
 use crate::collapse::Collapse;
-use crate::plan::{Plan, least_memory};
+use crate::extents::Pool;
+use crate::plan::{Demand, Plan, Then, least_memory};
 use crate::scatter::{Scatter, Totals};
+use crate::sorted::{Keep, Layout, Sorted};
 use crate::superkmer::records;
 use crate::tally::{Class, Tally};
 use crate::{CountParams, CountStats, Counted, Error, MAX_K, MIN_K, RootCounters, SPECTRUM_SLOTS};
 
-/// Counts the k-mers of all lanes jointly. `select` sees every root once with all its counters and pushes what it
-/// wants to keep; the picks come back sorted, so that neither bins nor threads show.
+/// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`. `select` sees every root once with all its counters
+/// and pushes what it wants to keep; the picks come back sorted, so that neither bins nor threads show.
 ///
 /// # Errors
 /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written or read.
-pub fn count<P: Ord + Send, F>(
+pub fn count<P: Ord + Send, const S: usize, F>(
     lanes: &[Lane],
     params: &CountParams,
     meter: &Meter,
     select: F,
-) -> Result<Counted<P>, Error>
+) -> Result<Counted<P, S>, Error>
 where
-    F: Fn(&RootCounters, &mut Vec<P>) + Sync,
+    F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check(params)?;
-    let plan = Plan::new(expected_kmers(lanes), params.memory, params.threads);
-    count_by_plan(&plan, lanes, params, meter, select)
+    let demand = Demand::new::<S>(expected_kmers(lanes), params.threads, Then::Seen);
+    Scattered::by_plan(Plan::new(&demand, params.memory), lanes, params, meter)?.select(select)
 }
 
-/// [`count`] with a given division of the memory.
-pub(crate) fn count_by_plan<P: Ord + Send, F>(
-    plan: &Plan,
-    lanes: &[Lane],
-    params: &CountParams,
-    meter: &Meter,
-    select: F,
-) -> Result<Counted<P>, Error>
-where
-    F: Fn(&RootCounters, &mut Vec<P>) + Sync,
-{
-    let bins = Bins::new(plan, &params.work);
-    let scatters = for_each_batch(
-        lanes,
-        params.threads,
-        meter,
-        || Scatter::new(&bins, params, plan.private),
-        |scatter, batch| scatter.batch(batch),
-    )?;
-    let scattered = scatters.into_iter().map(Scatter::finish).collect::<Result<Vec<_>, _>>()?;
+/// All reads as super-k-mers in bins, of samples 0 to `S - 1`.
+#[derive(Debug)]
+pub struct Scattered<const S: usize> {
+    bins: Bins,
+    pool: Arc<Pool>,
+    plan: Plan,
+    k: u32,
+    threads: usize,
+    totals: Totals<S>,
+}
 
-    let shares = count_bins(&bins, plan, params, &select)?;
-    Ok(join(&bins, &scattered, shares))
+impl<const S: usize> Scattered<S> {
+    /// Reads all lanes. The k-mers are to be counted and [`Sorted`].
+    ///
+    /// # Errors
+    /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written.
+    pub fn new(lanes: &[Lane], params: &CountParams, meter: &Meter) -> Result<Self, Error> {
+        check(params)?;
+        let demand = Demand::new::<S>(expected_kmers(lanes), params.threads, Then::Sorted);
+        Self::by_plan(Plan::new(&demand, params.memory), lanes, params, meter)
+    }
+
+    /// With a given division of the memory.
+    pub(crate) fn by_plan(
+        plan: Plan,
+        lanes: &[Lane],
+        params: &CountParams,
+        meter: &Meter,
+    ) -> Result<Self, Error> {
+        let pool = Pool::new(plan.extent, plan.spare(), &params.work);
+        let bins = Bins::new(plan.bins, pool.clone());
+        let scatters = for_each_batch(
+            lanes,
+            params.threads,
+            meter,
+            || Scatter::<S>::new(&bins, params, plan.private),
+            |scatter, batch| scatter.batch(batch),
+        )?;
+        let mut totals = Totals::none();
+        for scatter in scatters {
+            totals.add(&scatter.finish()?);
+        }
+        Ok(Self { bins, pool, plan, k: params.k, threads: params.threads, totals })
+    }
+
+    /// K-mers in the bins.
+    pub fn kmers(&self) -> [u64; S] {
+        self.totals.kmers
+    }
+
+    /// Shows every root to `select`.
+    pub(crate) fn select<P, F>(self, select: F) -> Result<Counted<P, S>, Error>
+    where
+        P: Ord + Send,
+        F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
+    {
+        let (sum, selections) =
+            self.count_bins(|| Selection { picks: Vec::new(), roots: 0, select: &select })?;
+        let mut picks = Vec::with_capacity(selections.iter().map(|s| s.picks.len()).sum());
+        let mut roots = 0;
+        for selection in selections {
+            roots += selection.roots;
+            picks.extend(selection.picks);
+        }
+        picks.sort_unstable();
+        let stats = self.stats(&sum);
+        Ok(Counted { picks, spectra: sum.spectra, stats, roots })
+    }
+
+    /// Counts, and keeps the k-mers that are there at least `least` times, all samples summed.
+    ///
+    /// # Errors
+    /// A spill file that cannot be written or read.
+    pub fn count(self, least: u32) -> Result<Sorted<S>, Error> {
+        let parts = Bins::new(self.plan.parts, self.pool.clone());
+        let (sum, keeps) = self.count_bins(|| Keep::new(self.k, least, &parts))?;
+        let mut kept = 0;
+        for keep in keeps {
+            kept += keep.finish()?;
+        }
+        let layout = Layout::new(self.k, parts.len());
+        let stats = self.stats(&sum);
+        let (threads, room) = (self.threads, self.plan.room);
+        Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra, stats })
+    }
+
+    fn stats(&self, sum: &Share<S>) -> CountStats<S> {
+        CountStats {
+            bases: self.totals.bases,
+            kmers: self.totals.kmers,
+            distinct: sum.distinct,
+            packed_bytes: self.totals.bytes,
+            spilled_bytes: self.pool.spilled(),
+            bins: self.bins.len() as u64,
+            extra_passes: sum.passes - self.bins.len() as u64,
+        }
+    }
+
+    /// Counts all bins by all threads, each with a harvest of its own made by `make`.
+    fn count_bins<H: Harvest<S> + Send>(
+        &self,
+        make: impl Fn() -> H + Sync,
+    ) -> Result<(Share<S>, Vec<H>), Error> {
+        let mut order: Vec<usize> = (0..self.bins.len()).collect();
+        order.sort_by_key(|&bin| std::cmp::Reverse(self.bins.kmers(bin)));
+        let (order, next, stop) = (&order, &AtomicUsize::new(0), &AtomicBool::new(false));
+
+        let worker = || {
+            let (mut counting, mut harvest) = (Counting::new(self.k, &self.plan), make());
+            while let Some(&bin) = order.get(next.fetch_add(1, Relaxed)) {
+                if stop.load(Relaxed) {
+                    break;
+                }
+                if let Err(e) = counting.bin(&self.bins, bin, &mut harvest) {
+                    stop.store(true, Relaxed);
+                    return Err(e);
+                }
+                self.bins.free(bin);
+            }
+            Ok((counting.share, harvest))
+        };
+        let ended: Vec<_> = thread::scope(|scope| {
+            let handles: Vec<_> = (0..self.threads).map(|_| scope.spawn(worker)).collect();
+            handles.into_iter().map(|handle| handle.join()).collect()
+        });
+        let (mut sum, mut harvests) = (Share::none(), Vec::new());
+        for end in ended {
+            let (share, harvest) = end.unwrap_or_else(|panic| resume_unwind(panic))?;
+            sum.add(&share);
+            harvests.push(harvest);
+        }
+        Ok((sum, harvests))
+    }
+}
+
+/// What one thread takes out of full tables of counters.
+pub(crate) trait Harvest<const S: usize> {
+    /// Takes what it wants of a table that will be emptied.
+    fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error>;
+}
+
+/// What `select` picked of the roots that one thread saw.
+struct Selection<'a, P, F> {
+    picks: Vec<P>,
+    roots: u64,
+    select: &'a F,
+}
+
+impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Selection<'_, P, F> {
+    fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error> {
+        tally.drain(|root| {
+            self.roots += 1;
+            (self.select)(root, &mut self.picks);
+        });
+        Ok(())
+    }
 }
 
 fn check(params: &CountParams) -> Result<(), Error> {
@@ -88,71 +224,43 @@ fn expected_kmers(lanes: &[Lane]) -> u64 {
 }
 
 /// What one thread counted.
-struct Share<P> {
-    picks: Vec<P>,
-    spectra: [Vec<u64>; 2],
-    roots: u64,
+struct Share<const S: usize> {
+    spectra: [Vec<u64>; S],
     distinct: u64,
     passes: u64,
 }
 
-fn count_bins<P: Send, F>(
-    bins: &Bins,
-    plan: &Plan,
-    params: &CountParams,
-    select: &F,
-) -> Result<Vec<Share<P>>, Error>
-where
-    F: Fn(&RootCounters, &mut Vec<P>) + Sync,
-{
-    let mut order: Vec<usize> = (0..bins.len()).collect();
-    order.sort_by_key(|&bin| std::cmp::Reverse(bins.kmers(bin)));
-    let (order, next, stop) = (&order, &AtomicUsize::new(0), &AtomicBool::new(false));
+impl<const S: usize> Share<S> {
+    fn none() -> Self {
+        Self { spectra: std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]), distinct: 0, passes: 0 }
+    }
 
-    let worker = move || {
-        let mut counting = Counting::new(params.k, plan);
-        while let Some(&bin) = order.get(next.fetch_add(1, Relaxed)) {
-            if stop.load(Relaxed) {
-                break;
-            }
-            if let Err(e) = counting.bin(bins, bin, select) {
-                stop.store(true, Relaxed);
-                return Err(e);
-            }
-            bins.free(bin);
+    fn add(&mut self, other: &Self) {
+        self.distinct += other.distinct;
+        self.passes += other.passes;
+        for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
+            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
         }
-        Ok(counting.share)
-    };
-    let ended: Vec<_> = thread::scope(|scope| {
-        let handles: Vec<_> = (0..params.threads).map(|_| scope.spawn(worker)).collect();
-        handles.into_iter().map(|handle| handle.join()).collect()
-    });
-    ended.into_iter().map(|end| end.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    }
 }
 
 /// One thread's table and what came out of it.
-struct Counting<P> {
+struct Counting<const S: usize> {
     k: u32,
-    collapse: Collapse,
-    tally: Tally,
-    share: Share<P>,
+    collapse: Collapse<S>,
+    tally: Tally<S>,
+    share: Share<S>,
     /// K-mers that went into the bins so far.
     kmers: u64,
 }
 
-impl<P> Counting<P> {
+impl<const S: usize> Counting<S> {
     fn new(k: u32, plan: &Plan) -> Self {
-        let spectra = [vec![0; SPECTRUM_SLOTS], vec![0; SPECTRUM_SLOTS]];
-        let share = Share { picks: Vec::new(), spectra, roots: 0, distinct: 0, passes: 0 };
-        Self { k, collapse: Collapse::new(k, plan.pieces), tally: Tally::new(plan.slots), share, kmers: 0 }
+        let (collapse, tally) = (Collapse::new(k, plan.pieces), Tally::new(plan.slots));
+        Self { k, collapse, tally, share: Share::none(), kmers: 0 }
     }
 
-    fn bin<F: Fn(&RootCounters, &mut Vec<P>)>(
-        &mut self,
-        bins: &Bins,
-        bin: usize,
-        select: &F,
-    ) -> Result<(), Error> {
+    fn bin(&mut self, bins: &Bins, bin: usize, harvest: &mut impl Harvest<S>) -> Result<(), Error> {
         let Self { k, collapse, tally, share, kmers } = self;
         // As diverse as the bins before.
         let seen = bins.kmers(bin);
@@ -174,40 +282,10 @@ impl<P> Counting<P> {
             tally.add_to(&mut share.spectra);
             share.distinct += tally.len() as u64;
             share.passes += 1;
-            tally.drain(|root| {
-                share.roots += 1;
-                select(root, &mut share.picks);
-            });
+            harvest.take(tally)?;
             class = tally.next_class();
         }
         *kmers += seen;
         Ok(())
     }
-}
-
-fn join<P: Ord>(bins: &Bins, scattered: &[Totals], shares: Vec<Share<P>>) -> Counted<P> {
-    let mut stats =
-        CountStats { bins: bins.len() as u64, spilled_bytes: bins.spilled(), ..CountStats::default() };
-    for totals in scattered {
-        for sample in 0..2 {
-            stats.bases[sample] += totals.bases[sample];
-            stats.kmers[sample] += totals.kmers[sample];
-        }
-        stats.packed_bytes += totals.bytes;
-    }
-    let mut spectra = [vec![0; SPECTRUM_SLOTS], vec![0; SPECTRUM_SLOTS]];
-    let mut picks = Vec::with_capacity(shares.iter().map(|s| s.picks.len()).sum());
-    let mut passes = 0;
-    for share in shares {
-        stats.roots += share.roots;
-        stats.distinct += share.distinct;
-        passes += share.passes;
-        for (all, part) in spectra.iter_mut().zip(&share.spectra) {
-            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
-        }
-        picks.extend(share.picks);
-    }
-    stats.extra_passes = passes - stats.bins;
-    picks.sort_unstable();
-    Counted { picks, spectra, stats }
 }

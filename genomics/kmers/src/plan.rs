@@ -1,8 +1,10 @@
 //! How a counter divides its memory.
 
-use crate::collapse::PIECE_BYTES;
+use crate::collapse::piece_bytes;
+use crate::sorted::most_bytes;
 use crate::superkmer::MAX_RECORD;
-use crate::tally::{MIN_SLOTS, SLOT_BYTES};
+use crate::tally::{MIN_SLOTS, slot_bytes};
+use crate::{MAX_SAMPLES, SPECTRUM_SLOTS};
 
 /// K-mers a bin should have: at 30-fold depth or more their table then fits a core's own cache.
 const KMERS_PER_BIN: u64 = 1 << 18;
@@ -10,6 +12,8 @@ const KMERS_PER_BIN: u64 = 1 << 18;
 const KIB: u64 = 1024;
 const MIN_BINS: u64 = 16;
 const MAX_BINS: u64 = 1 << 14;
+/// Bins for each part that counted k-mers are sorted in.
+const BINS_PER_PART: u64 = 4;
 const MIN_EXTENT: u64 = 4 * KIB;
 const MAX_EXTENT: u64 = 256 * KIB;
 const MIN_PRIVATE: u64 = 256;
@@ -18,17 +22,58 @@ const MIN_PIECES: usize = 64;
 const MAX_PIECES: usize = 8192;
 /// Fewer bins rather than smaller extents, as long as there are bins enough.
 const GOOD_EXTENT: u64 = 16 * KIB;
-/// What a thread needs beside buffers and tables: spectra, one read's minimizers.
-const PER_THREAD: u64 = 64 * KIB;
+
+/// What the memory is divided for.
+#[derive(Debug, Clone, Copy)]
+pub struct Demand {
+    /// K-mers that are expected.
+    pub kmers: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes of a slot of a table.
+    slot: usize,
+    /// Bytes of a super-k-mer on hold.
+    piece: usize,
+    /// Bytes a thread needs beside buffers and tables: spectra, one read's minimizers.
+    thread: u64,
+    /// What comes of counted k-mers.
+    pub then: Then,
+}
+
+/// What comes of counted k-mers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// They are looked at, root by root.
+    Seen,
+    /// They are sorted.
+    Sorted,
+}
+
+impl Demand {
+    /// For counters of `S` samples.
+    pub fn new<const S: usize>(kmers: u64, threads: usize, then: Then) -> Self {
+        let thread = 32 * KIB + (S * SPECTRUM_SLOTS * size_of::<u64>()) as u64;
+        Self { kmers, threads, slot: slot_bytes::<S>(), piece: piece_bytes::<S>(), thread, then }
+    }
+
+    /// Fewest bytes that suffice.
+    fn least(&self) -> u64 {
+        let thread = (2 * MIN_SLOTS * self.slot + 2 * MIN_PIECES * self.piece) as u64;
+        let bins = MIN_BINS + MIN_BINS / BINS_PER_PART;
+        2 * bins * MIN_EXTENT + 2 * (thread + bins * MIN_PRIVATE + self.thread) * self.threads as u64
+    }
+}
 
 /// Division of the memory. All sizes in bytes unless named otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Number of bins.
     pub bins: usize,
-    /// Size of an extent, the piece in which bins grow and spill.
+    /// Number of parts that counted k-mers are sorted in, a power of two, or 0.
+    pub parts: usize,
+    /// Size of an extent, the piece in which bins and parts grow and spill.
     pub extent: usize,
-    /// Extents that may be in memory at once, at least one a bin.
+    /// Extents that may be in memory at once, at least one for each bin and part.
     pub extents: usize,
     /// Size of the buffer each thread has for each bin.
     pub private: usize,
@@ -36,70 +81,95 @@ pub struct Plan {
     pub pieces: usize,
     /// Slots of a thread's hash table; it may hold two tables while it grows.
     pub slots: usize,
+    /// What a thread may sort in when the tables are gone.
+    pub room: usize,
 }
 
-/// The least memory `threads` threads can count in, in bytes.
+/// The least memory `threads` threads can count in, in bytes, whatever the number of samples.
 pub fn least_memory(threads: usize) -> u64 {
-    let thread = (2 * MIN_SLOTS * SLOT_BYTES + 2 * MIN_PIECES * PIECE_BYTES) as u64
-        + MIN_BINS * MIN_PRIVATE
-        + PER_THREAD;
-    2 * MIN_BINS * MIN_EXTENT + 2 * thread * threads as u64
+    Demand::new::<MAX_SAMPLES>(0, threads, Then::Sorted).least()
 }
 
 impl Plan {
-    /// For about `kmers` k-mers and `memory` bytes, at least [`least_memory`].
-    pub fn new(kmers: u64, memory: u64, threads: usize) -> Self {
-        let threads = threads as u64;
-        let memory = memory - threads * PER_THREAD;
+    /// For `memory` bytes, at least [`least_memory`].
+    pub fn new(demand: &Demand, memory: u64) -> Self {
+        let (threads, slot, kmers) = (demand.threads as u64, demand.slot as u64, demand.kmers);
+        let memory = memory - threads * demand.thread;
         // A quarter for extents being filled and an eighth for private buffers, at their smallest.
         let most = (memory / 4 / GOOD_EXTENT).min(memory / 8 / (threads * MIN_PRIVATE));
         let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS).min(most.max(MIN_BINS));
+        let parts = match demand.then {
+            Then::Seen => 0,
+            Then::Sorted => 1 << (bins / BINS_PER_PART).ilog2(),
+        };
+        let memory = memory - threads * parts * MIN_PRIVATE;
 
         // Tables for bins four times the average whose k-mers all differ, if that leaves half for the bins. Private
         // buffers are gone before the tables come.
-        let table = 2 * SLOT_BYTES as u64 * (4 * kmers / bins).max(MIN_SLOTS as u64);
+        let table = 2 * slot * (4 * kmers / bins).max(MIN_SLOTS as u64);
         let tables = (2 * table * threads).clamp(memory / 8, memory / 2);
         let private = (tables / (threads * bins)).clamp(MIN_PRIVATE, MAX_PRIVATE);
 
         let pool = memory - tables.max(private * bins * threads);
         // Each thread also reads spilled extents into memory, one at a time.
-        let extent = (pool / 4 / (bins + threads)).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
+        let own = bins + parts + threads;
+        let extent = (pool / 4 / own).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
         let thread = (tables / threads) as usize;
-        let pieces = (thread / 8 / PIECE_BYTES).clamp(MIN_PIECES, MAX_PIECES);
+        let pieces = (thread / 8 / demand.piece).clamp(MIN_PIECES, MAX_PIECES);
         Self {
             bins: bins as usize,
+            parts: parts as usize,
             extent: extent as usize,
             extents: (pool / extent - threads) as usize,
             private: private as usize,
             pieces,
-            slots: (thread - pieces * PIECE_BYTES) / 2 / SLOT_BYTES,
+            slots: (thread - pieces * demand.piece) / 2 / demand.slot,
+            room: thread,
         }
     }
+
+    /// Full extents that may be in memory.
+    pub fn spare(&self) -> usize {
+        self.extents - self.bins - self.parts
+    }
+
+    /// Size of the buffer each thread has for each part.
+    pub const KEPT: usize = MIN_PRIVATE as usize;
 }
 
 const _: () = assert!(MIN_PRIVATE as usize >= MAX_RECORD + 8 && MIN_EXTENT >= MAX_PRIVATE);
+const _: () = assert!(Plan::KEPT >= most_bytes(MAX_SAMPLES));
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn holds<const S: usize>(threads: usize, kmers: u64, then: Then) {
+        let demand = Demand::new::<S>(kmers, threads, then);
+        let least = demand.least();
+        assert!(least <= least_memory(threads));
+        for memory in [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least) {
+            let plan = Plan::new(&demand, memory);
+            let pool = (plan.extents + threads) * plan.extent;
+            let scatter = plan.private * plan.bins * threads;
+            let tables = threads * (2 * plan.slots * demand.slot + plan.pieces * demand.piece);
+            let parts = threads * plan.parts * Plan::KEPT;
+            let sorting = threads * plan.room;
+            let most = pool + scatter.max(tables + parts).max(sorting);
+            assert!(most as u64 + threads as u64 * demand.thread <= memory, "{plan:?}");
+            assert!(plan.extents >= plan.bins + plan.parts && plan.slots >= MIN_SLOTS, "{plan:?}");
+            assert_eq!(plan.parts > 0, then == Then::Sorted);
+        }
+    }
+
     #[test]
     fn every_plan_stays_within_its_memory() {
         for threads in [1, 2, 5, 64] {
             for kmers in [0, 1_000, 280_000_000, 300_000_000_000] {
-                let least = least_memory(threads);
-                for memory in
-                    [least, least + 1, 3 * least, 1 << 30, 1 << 34].into_iter().filter(|&m| m >= least)
-                {
-                    let plan = Plan::new(kmers, memory, threads);
-                    let pool = (plan.extents + threads) * plan.extent;
-                    let scatter = plan.private * plan.bins * threads;
-                    let tables = threads * (2 * plan.slots * SLOT_BYTES + plan.pieces * PIECE_BYTES);
-                    assert!(
-                        (pool + scatter.max(tables)) as u64 + threads as u64 * PER_THREAD <= memory,
-                        "{plan:?}"
-                    );
-                    assert!(plan.extents >= plan.bins && plan.slots >= MIN_SLOTS, "{plan:?}");
+                for then in [Then::Seen, Then::Sorted] {
+                    holds::<1>(threads, kmers, then);
+                    holds::<2>(threads, kmers, then);
+                    holds::<MAX_SAMPLES>(threads, kmers, then);
                 }
             }
         }

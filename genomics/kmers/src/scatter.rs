@@ -1,82 +1,81 @@
 //! Reads → super-k-mers → bins, one batch at a time.
 
 use crate::bins::Bins;
+use crate::buffers::Buffers;
 use crate::minimizer::bin_of;
 use crate::superkmer::{Cutter, MAX_RECORD, record_bytes};
 use crate::{CountParams, Error};
 use genuma_reads::PairBatch;
 
-/// One thread's way into the bins: a small buffer for each of them.
+/// One thread's way into the bins.
 #[derive(Debug)]
-pub struct Scatter<'a> {
-    bins: &'a Bins,
+pub struct Scatter<'a, const S: usize> {
+    bins: usize,
     k: u32,
     cutter: Cutter,
-    buffers: Buffers,
-    totals: Totals,
+    buffers: Buffers<'a>,
+    totals: Totals<S>,
 }
 
 /// What a thread has scattered.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Totals {
+#[derive(Debug, Clone, Copy)]
+pub struct Totals<const S: usize> {
     /// Bases seen, per sample.
-    pub bases: [u64; 2],
+    pub bases: [u64; S],
     /// K-mers put in bins, per sample.
-    pub kmers: [u64; 2],
+    pub kmers: [u64; S],
     /// Bytes put in bins.
     pub bytes: u64,
 }
 
-/// Equal parts of one allocation, one a bin.
-#[derive(Debug)]
-struct Buffers {
-    bytes: Vec<u8>,
-    size: usize,
-    filled: Vec<Filled>,
+impl<const S: usize> Totals<S> {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self { bases: [0; S], kmers: [0; S], bytes: 0 }
+    }
+
+    /// Adds what another has scattered.
+    pub fn add(&mut self, other: &Self) {
+        for sample in 0..S {
+            self.bases[sample] += other.bases[sample];
+            self.kmers[sample] += other.kmers[sample];
+        }
+        self.bytes += other.bytes;
+    }
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Filled {
-    bytes: u32,
-    kmers: u32,
-}
-
-impl<'a> Scatter<'a> {
+impl<'a, const S: usize> Scatter<'a, S> {
     /// With buffers of `private` bytes a bin.
     pub fn new(bins: &'a Bins, params: &CountParams, private: usize) -> Self {
-        let buffers = Buffers {
-            bytes: vec![0; bins.len() * private],
-            size: private,
-            filled: vec![Filled::default(); bins.len()],
-        };
         let cutter = Cutter::new(params.k, params.min_base_quality);
-        Self { bins, k: params.k, cutter, buffers, totals: Totals::default() }
+        Self {
+            bins: bins.len(),
+            k: params.k,
+            cutter,
+            buffers: Buffers::new(bins, private),
+            totals: Totals::none(),
+        }
     }
 
     /// Puts the k-mers of a batch into bins.
     ///
     /// # Errors
-    /// A sample number above 1, and failure of the spill file.
+    /// A sample number of `S` or more, and failure of the spill file.
     pub fn batch(&mut self, batch: &PairBatch) -> Result<(), Error> {
         let sample = usize::from(batch.sample);
-        if sample > 1 {
-            return Err(Error::Params(format!(
-                "sample {sample}: only 0 (normal) and 1 (tumour) are counted"
-            )));
+        if sample >= S {
+            return Err(Error::Params(format!("sample {sample}: only {S} are counted, from 0 on")));
         }
         let Self { bins, k, cutter, buffers, totals } = self;
         for mate in batch.iter().flat_map(|pair| pair.mates) {
             totals.bases[sample] += mate.seq.len() as u64;
             cutter.cut(mate, |piece, packed| {
-                let bin = bin_of(piece.minimizer, bins.len());
-                if buffers.left(bin) < MAX_RECORD + 8 {
-                    buffers.flush(bin, bins)?;
-                }
-                packed.write_record(piece, *k, batch.sample, buffers.end(bin));
-                buffers.filled[bin].bytes += record_bytes(piece.kmers, *k) as u32;
-                buffers.filled[bin].kmers += piece.kmers as u32;
+                let bin = bin_of(piece.minimizer, *bins);
+                packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD + 8)?);
+                let bytes = record_bytes(piece.kmers, *k);
+                buffers.wrote(bin, bytes, piece.kmers);
                 totals.kmers[sample] += piece.kmers as u64;
-                totals.bytes += record_bytes(piece.kmers, *k) as u64;
+                totals.bytes += bytes as u64;
                 Ok(())
             })?;
         }
@@ -87,28 +86,8 @@ impl<'a> Scatter<'a> {
     ///
     /// # Errors
     /// Failure of the spill file.
-    pub fn finish(mut self) -> Result<Totals, Error> {
-        (0..self.bins.len()).try_for_each(|bin| self.buffers.flush(bin, self.bins))?;
+    pub fn finish(self) -> Result<Totals<S>, Error> {
+        self.buffers.finish()?;
         Ok(self.totals)
-    }
-}
-
-impl Buffers {
-    #[inline]
-    fn left(&self, bin: usize) -> usize {
-        self.size - self.filled[bin].bytes as usize
-    }
-
-    /// The unused part of a bin's buffer.
-    #[inline]
-    fn end(&mut self, bin: usize) -> &mut [u8] {
-        let start = bin * self.size;
-        &mut self.bytes[start + self.filled[bin].bytes as usize..start + self.size]
-    }
-
-    fn flush(&mut self, bin: usize, bins: &Bins) -> Result<(), Error> {
-        let Filled { bytes, kmers } = std::mem::take(&mut self.filled[bin]);
-        let start = bin * self.size;
-        bins.append(bin, &self.bytes[start..start + bytes as usize], u64::from(kmers))
     }
 }

@@ -1,17 +1,20 @@
 //! Super-k-mers: runs of k-mers whose roots share a minimizer, stored as one piece of sequence.
 //!
-//! A record is one byte, the sample in its highest bit and the number of k-mers less one below, followed by the bases,
-//! four a byte, the first in the highest bits; the unused bits of the last byte are zero.
+//! A record is one byte, the sample in its three highest bits and the number of k-mers less one below, followed by the
+//! bases, four a byte, the first in the highest bits; the unused bits of the last byte are zero.
 
 use crate::Error;
 use crate::encode::{mask, revcomp};
 use crate::minimizer::Minimizers;
 use genuma_reads::{Mate, dna};
 
-/// K-mers in one record at most.
-pub const MAX_KMERS: usize = 128;
+/// Bits of a record's first byte that hold the number of k-mers less one; the others hold the sample.
+const KMER_BITS: u32 = 5;
 
-/// Bytes of the longest record: 128 k-mers of 32 bases.
+/// K-mers in one record at most: a run of roots with one minimizer is seldom longer, and its bases fit 128 bits.
+pub const MAX_KMERS: usize = 1 << KMER_BITS;
+
+/// Bytes of the longest record: 32 k-mers of 32 bases.
 pub const MAX_RECORD: usize = record_bytes(MAX_KMERS, 32);
 
 /// Bytes of a record of `kmers` k-mers.
@@ -115,7 +118,7 @@ impl Packed<'_> {
     #[inline]
     pub fn write_record(&self, piece: SuperKmer, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = piece.kmers + k as usize - 1;
-        out[0] = (sample << 7) | (piece.kmers - 1) as u8;
+        out[0] = (sample << KMER_BITS) | (piece.kmers - 1) as u8;
         let (mut from, mut at) = (0, 1);
         while from < bases {
             let word = self.word(piece.start + from) & !mask_below(bases - from);
@@ -149,7 +152,8 @@ pub fn records(bytes: &[u8], k: u32) -> impl Iterator<Item = Record<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (&head, bases) = rest.split_first()?;
-        let record = Record { sample: usize::from(head >> 7), kmers: usize::from(head & 127) + 1, bases };
+        let kmers = usize::from(head) % MAX_KMERS + 1;
+        let record = Record { sample: usize::from(head >> KMER_BITS), kmers, bases };
         rest = &rest[record_bytes(record.kmers, k)..];
         Some(record)
     })
@@ -185,18 +189,24 @@ impl Record<'_> {
         }
     }
 
-    /// All bases in one word, the first in the highest bits and zeros after the last, in the strand that is smaller;
-    /// `None` for more than 64 bases.
+    /// All bases in one word, the first in the highest bits and zeros after the last, in the strand that is smaller.
     #[inline]
-    pub fn word(&self, k: u32) -> Option<u128> {
-        let unused = 128u32.checked_sub(2 * (self.kmers as u32 + k - 1))?;
+    pub fn word(&self, k: u32) -> u128 {
+        let unused = 128 - 2 * (self.kmers as u32 + k - 1);
         let word =
             (u128::from(load(self.bases, 0)) << 64) | u128::from(load(self.bases, 8.min(self.bases.len())));
         let word = (word >> unused) << unused;
         let (high, low) = ((word >> 64) as u64, word as u64);
         let other = (u128::from(revcomp(low, 32)) << 64) | u128::from(revcomp(high, 32));
-        Some(word.min(other << unused))
+        word.min(other << unused)
     }
+}
+
+/// The canonical k-mer with this key.
+#[inline]
+pub fn canonical(key: u64, k: u32) -> u64 {
+    let kmer = ((key >> 2 & 3) << (2 * (k - 1))) | (key >> 4 << 2) | (key & 3);
+    kmer.min(revcomp(kmer, k))
 }
 
 /// Eight bytes from `at` on, the first in the highest bits; zeros where there are fewer.
@@ -245,10 +255,10 @@ mod tests {
                     seq[40] = b'N';
                     seq[97] = b'n';
                 }
-                let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 1);
+                let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 7);
                 let mut found = Vec::new();
                 for record in super::records(&bytes, k) {
-                    assert_eq!(record.sample, 1);
+                    assert_eq!(record.sample, 7);
                     record.for_each_key(k, |key| found.push(key));
                 }
                 let expected: Vec<u64> =
@@ -260,7 +270,7 @@ mod tests {
 
     #[test]
     fn both_strands_have_one_word() {
-        for (k, len) in [(12, 12), (25, 37), (31, 31), (32, 63), (32, 64), (31, 65)] {
+        for (k, len) in [(12, 12), (12, 43), (25, 37), (31, 31), (32, 63), (31, 62)] {
             let seq = random_bases(len, 11 + len as u64);
             let word = |seq: &[u8]| {
                 let codes = seq.iter().map(|&b| dna::code(b)).collect::<Vec<_>>();
@@ -272,7 +282,7 @@ mod tests {
             };
             let text = seq.clone().min(dna::revcomp(&seq));
             let expected = text.iter().fold(0u128, |w, &b| (w << 2) | u128::from(dna::code(b)));
-            let expected = (len <= 64).then(|| expected << (128 - 2 * len.min(64)));
+            let expected = expected << (128 - 2 * len);
             assert_eq!(word(&seq), expected, "{len} bases");
             assert_eq!(word(&dna::revcomp(&seq)), expected, "{len} bases");
         }
@@ -293,7 +303,9 @@ mod tests {
     #[test]
     fn long_runs_are_cut_to_fit_a_record() {
         let (bytes, pieces) = records(&[b'A'; 500], &[b'I'; 500], 31, 0, 0);
-        assert_eq!(pieces.iter().map(|p| p.kmers).collect::<Vec<_>>(), [128, 128, 128, 86]);
+        let (last, full) = pieces.split_last().expect("pieces");
+        assert!(full.len() == 14 && full.iter().all(|p| p.kmers == MAX_KMERS));
+        assert_eq!(last.kmers, 470 % MAX_KMERS);
         let mut n = 0;
         for record in super::records(&bytes, 31) {
             record.for_each_key(31, |key| {

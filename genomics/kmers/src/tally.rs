@@ -9,20 +9,24 @@ use crate::encode::mask;
 /// Slots of the smallest table.
 pub const MIN_SLOTS: usize = 1024;
 
-/// Bytes of a slot.
-pub const SLOT_BYTES: usize = size_of::<Slot>();
-
-/// One k-mer: its key and how often each sample has it. Nobody has it in a free slot.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
-    key: u64,
-    counts: [u32; 2],
+/// Bytes of a slot with counters of `S` samples.
+pub const fn slot_bytes<const S: usize>() -> usize {
+    size_of::<Slot<S>>()
 }
 
-impl Slot {
+/// One k-mer: its key and how often each sample has it. Nobody has it in a free slot.
+#[derive(Debug, Clone, Copy)]
+struct Slot<const S: usize> {
+    key: u64,
+    counts: [u32; S],
+}
+
+impl<const S: usize> Slot<S> {
+    const FREE: Self = Self { key: 0, counts: [0; S] };
+
     #[inline]
     fn is_free(&self) -> bool {
-        self.counts == [0, 0]
+        self.counts == [0; S]
     }
 }
 
@@ -60,8 +64,8 @@ fn hash(key: u64) -> u64 {
 /// Counts of the k-mers of one bin, or of one class of its roots. Takes at most twice `max_slots` slots of memory
 /// (two tables while it grows).
 #[derive(Debug)]
-pub struct Tally {
-    slots: Vec<Slot>,
+pub struct Tally<const S: usize> {
+    slots: Vec<Slot<S>>,
     used: usize,
     max_slots: usize,
     class: Class,
@@ -73,7 +77,7 @@ fn load_limit(slots: usize) -> usize {
     slots / 8 * 5
 }
 
-impl Tally {
+impl<const S: usize> Tally<S> {
     /// `max_slots` is rounded down to a power of two of at least [`MIN_SLOTS`].
     pub fn new(max_slots: usize) -> Self {
         let max_slots = 1 << max_slots.max(MIN_SLOTS).ilog2();
@@ -84,14 +88,14 @@ impl Tally {
     pub fn start(&mut self, class: Class, distinct: u64) {
         let wanted = (distinct.min(self.max_slots as u64) as usize * 2).next_power_of_two();
         self.slots.clear();
-        self.slots.resize(wanted.clamp(MIN_SLOTS, self.max_slots), Slot::default());
+        self.slots.resize(wanted.clamp(MIN_SLOTS, self.max_slots), Slot::FREE);
         self.used = 0;
         self.class = class;
     }
 
     /// Counts a k-mer as often as `counts` says for each sample, once at least.
     #[inline]
-    pub fn add(&mut self, key: u64, counts: [u32; 2]) {
+    pub fn add(&mut self, key: u64, counts: [u32; S]) {
         let hash = hash(key);
         if !self.class.has(hash) {
             return;
@@ -112,7 +116,7 @@ impl Tally {
 
     /// The slot that has `key`, or a free one for it.
     #[inline]
-    fn find(&mut self, hash: u64, key: u64) -> &mut Slot {
+    fn find(&mut self, hash: u64, key: u64) -> &mut Slot<S> {
         let last = self.slots.len() - 1;
         let mut at = (hash >> (64 - self.slots.len().ilog2())) as usize;
         loop {
@@ -133,7 +137,7 @@ impl Tally {
             self.class = kept;
             self.left_out.push(later);
         }
-        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
+        let old = std::mem::replace(&mut self.slots, vec![Slot::FREE; slots]);
         self.used = 0;
         for slot in old.iter().filter(|s| !s.is_free()) {
             let hash = hash(slot.key);
@@ -159,7 +163,7 @@ impl Tally {
 
     /// Adds the k-mers held to the spectra: `spectra[sample][n]` is raised for each k-mer that `sample` has n > 0
     /// times, the last slot for those it has more often.
-    pub fn add_to(&self, spectra: &mut [Vec<u64>; 2]) {
+    pub fn add_to(&self, spectra: &mut [Vec<u64>; S]) {
         for (sample, spectrum) in spectra.iter_mut().enumerate() {
             let last = spectrum.len() - 1;
             for slot in self.slots.iter().filter(|s| s.counts[sample] > 0) {
@@ -168,8 +172,13 @@ impl Tally {
         }
     }
 
+    /// Every k-mer held, by its key, and how often each sample has it; in no particular order.
+    pub fn kmers(&self) -> impl Iterator<Item = (u64, &[u32; S])> {
+        self.slots.iter().filter(|slot| !slot.is_free()).map(|slot| (slot.key, &slot.counts))
+    }
+
     /// Calls `each` once with every root, in no particular order, and empties the tally.
-    pub fn drain(&mut self, mut each: impl FnMut(&RootCounters)) {
+    pub fn drain(&mut self, mut each: impl FnMut(&RootCounters<S>)) {
         // The table is a ring and never full: the run at its end goes on at its start.
         let first_free = self.slots.iter().position(Slot::is_free).unwrap_or(self.slots.len());
         let last_free = self.slots.iter().rposition(Slot::is_free).map_or(0, |at| at + 1);
@@ -186,12 +195,12 @@ impl Tally {
 }
 
 /// Calls `each` with the roots of one run of used slots.
-fn emit_run(run: &mut [Slot], each: &mut impl FnMut(&RootCounters)) {
+fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCounters<S>)) {
     if run.len() > 1 {
         run.sort_unstable_by_key(|s| s.key);
     }
     for root in run.chunk_by(|a, b| a.key >> 4 == b.key >> 4) {
-        let mut counters = RootCounters { stem: root[0].key >> 4, counts: [[0; 2]; 16] };
+        let mut counters = RootCounters { stem: root[0].key >> 4, counts: [[0; S]; 16] };
         for slot in root {
             counters.counts[(slot.key & mask(2)) as usize] = slot.counts;
         }
@@ -208,7 +217,7 @@ mod tests {
 
     /// Counts `keys` with a table of at most `max_slots`, pass after pass, and says how many passes it took.
     fn tally(keys: &[(usize, u64)], max_slots: usize) -> (Roots, usize) {
-        let (mut tally, mut roots, mut passes) = (Tally::new(max_slots), Roots::new(), 0);
+        let (mut tally, mut roots, mut passes) = (Tally::<2>::new(max_slots), Roots::new(), 0);
         let mut class = Some(Class::ALL);
         while let Some(current) = class {
             tally.start(current, 0);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use genuma_reads::{Lane, LaneFiles, Meter, dna};
 
 use crate::encode::pack;
-use crate::pipeline::count_by_plan;
+use crate::pipeline::Scattered;
 use crate::plan::Plan;
 use crate::{CountParams, CountStats, Counted, Error, RootCounters, SPECTRUM_SLOTS, count, least_memory};
 
@@ -85,6 +85,10 @@ impl Files {
     }
 }
 
+/// As little as possible of everything.
+const SMALL: Plan =
+    Plan { bins: 1, parts: 0, extent: 4096, extents: 1, private: 256, pieces: 64, slots: 1024, room: 4096 };
+
 fn all(root: &RootCounters, picks: &mut Vec<(u64, [[u32; 2]; 16])>) {
     picks.push((root.stem, root.counts));
 }
@@ -93,10 +97,10 @@ fn all(root: &RootCounters, picks: &mut Vec<(u64, [[u32; 2]; 16])>) {
 fn assert_counts(files: &Files, params: &CountParams, plan: Option<Plan>, roots: &Roots) -> CountStats {
     let meter = Meter::default();
     let counted = match plan {
-        Some(plan) => count_by_plan(&plan, &files.lanes, params, &meter, all),
+        Some(plan) => Scattered::by_plan(plan, &files.lanes, params, &meter).and_then(|s| s.select(all)),
         None => count(&files.lanes, params, &meter, all),
     };
-    let Counted { picks, spectra, stats } = counted.expect("counted");
+    let Counted { picks, spectra, stats, roots: found } = counted.expect("counted");
     assert!(picks.iter().map(|(stem, counts)| (stem, counts)).eq(roots), "roots differ: {params:?} {plan:?}");
     for sample in 0..2 {
         let mut spectrum = vec![0; SPECTRUM_SLOTS];
@@ -106,7 +110,7 @@ fn assert_counts(files: &Files, params: &CountParams, plan: Option<Plan>, roots:
         assert_eq!(spectra[sample], spectrum);
         assert_eq!(stats.kmers[sample], counts.iter().sum::<usize>() as u64);
     }
-    assert_eq!(stats.roots, roots.len() as u64);
+    assert_eq!(found, roots.len() as u64);
     assert_eq!(stats.distinct, roots.values().flatten().filter(|c| **c != [0, 0]).count() as u64);
     stats
 }
@@ -165,7 +169,7 @@ fn threads_memory_and_bins_do_not_show() {
             let params = CountParams { threads, memory: least_memory(threads), ..files.params(k) };
             assert_counts(&files, &params, None, &roots);
             for (bins, extents) in [(1, 1), (7, 7), (7, 20), (300, 600)] {
-                let plan = Plan { bins, extent: 4096, extents, private: 256, pieces: 64, slots: 1024 };
+                let plan = Plan { bins, extents, ..SMALL };
                 let stats = assert_counts(&files, &params, Some(plan), &roots);
                 assert_eq!(stats.bins, bins as u64);
                 assert_eq!(stats.spilled_bytes > 0, bins < 300, "{stats:?}");
@@ -173,6 +177,61 @@ fn threads_memory_and_bins_do_not_show() {
             }
         }
     }
+}
+
+/// Canonical k-mers that are there at least `least` times, both samples summed, in order.
+fn sorted_by_definition(reads: &[Vec<Read>; 2], k: u32, least: u32) -> Vec<(u64, [u32; 2])> {
+    let mut kmers = BTreeMap::<u64, [u32; 2]>::new();
+    for (sample, reads) in reads.iter().enumerate() {
+        for (_, kmer) in reads.iter().flat_map(|(seq, _)| crate::encode::kmers(seq, k)) {
+            kmers.entry(kmer.canonical()).or_default()[sample] += 1;
+        }
+    }
+    kmers.into_iter().filter(|(_, counts)| counts.iter().sum::<u32>() >= least).collect()
+}
+
+#[test]
+fn sorted_kmers_are_those_of_a_plain_map() {
+    let reads = awkward_reads(3000, 4);
+    let files = Files::new(&reads);
+    for (k, least) in [(12, 1), (24, 2), (25, 2), (31, 1), (31, 3), (32, 2)] {
+        let expected = sorted_by_definition(&reads, k, least);
+        for threads in [1, 3] {
+            for memory in [least_memory(threads), 64 << 20] {
+                let params = CountParams { threads, memory, ..files.params(k) };
+                let scattered = Scattered::<2>::new(&files.lanes, &params, &Meter::default()).expect("read");
+                let sorted = scattered.count(least).expect("counted");
+                let mut found = Vec::new();
+                let done = sorted.for_each(|kmer, &counts| {
+                    found.push((kmer, counts));
+                    Ok::<_, Error>(())
+                });
+                done.expect("readable");
+                assert!(found == expected, "k {k}, {least} at least, {params:?}");
+                assert_eq!(sorted.len(), expected.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn any_number_of_samples_is_counted() {
+    let reads = awkward_reads(800, 6);
+    let files = Files::new(&reads);
+    let counts = |lanes: &[Lane]| {
+        let scattered = Scattered::<8>::new(lanes, &files.params(31), &Meter::default()).expect("read");
+        let mut found = Vec::new();
+        let done = scattered.count(2).expect("counted").for_each(|kmer, &counts| {
+            found.push((kmer, counts));
+            Ok::<_, Error>(())
+        });
+        done.map(|()| found).expect("readable")
+    };
+    let others: Vec<_> =
+        [7, 3].into_iter().zip(&files.lanes).map(|(sample, lane)| Lane { sample, ..lane.clone() }).collect();
+    let moved = |(kmer, [normal, tumour]): (u64, [u32; 2])| (kmer, [0, 0, 0, tumour, 0, 0, 0, normal]);
+    let expected: Vec<_> = sorted_by_definition(&reads, 31, 2).into_iter().map(moved).collect();
+    assert!(counts(&others) == expected);
 }
 
 #[test]
@@ -234,10 +293,10 @@ fn faults_are_told_in_one_line() {
     assert!(fault(too_little).contains("too little"));
 
     let nowhere = PathBuf::from("/nowhere/at/all");
-    let plan = Plan { bins: 3, extent: 4096, extents: 3, private: 256, pieces: 64, slots: 1024 };
+    let plan = Plan { bins: 3, extents: 3, ..SMALL };
     let params = CountParams { work: nowhere, ..files.params(25) };
     let error =
-        count_by_plan(&plan, &files.lanes, &params, &Meter::default(), all).expect_err("no such folder");
+        Scattered::<2>::by_plan(plan, &files.lanes, &params, &Meter::default()).expect_err("no such folder");
     assert!(matches!(error, Error::Spill { doing: "write", .. }));
     assert!(error.to_string().contains("k-mer spill file in /nowhere/at/all"), "{error}");
 

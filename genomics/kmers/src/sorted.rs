@@ -1,0 +1,413 @@
+//! Counted k-mers in the order of their words, within the memory.
+//!
+//! Bins are no ranges of k-mers. So what is kept of a bin goes to parts, by the first bases of the canonical k-mer, and
+//! each part is sorted for itself. A k-mer of a part takes the bytes of the bases that the part does not tell, the first
+//! base in the highest bits, and the counter of each sample as a number of 7 bits a byte, the lowest first, the highest
+//! bit set in all bytes but the last.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::bins::Bins;
+use crate::buffers::Buffers;
+use crate::pipeline::Harvest;
+use crate::plan::Plan;
+use crate::superkmer::canonical;
+use crate::tally::Tally;
+use crate::{CountStats, Error};
+
+/// Most bytes of a k-mer with counters of `samples` samples.
+pub const fn most_bytes(samples: usize) -> usize {
+    8 + 5 * samples
+}
+
+/// Where k-mers go, and how they look there.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Bits of a k-mer behind those that name its part.
+    low: u32,
+    /// Bytes that hold them.
+    bytes: usize,
+}
+
+impl Layout {
+    /// For k-mers in `parts` parts, a power of two.
+    pub fn new(k: u32, parts: usize) -> Self {
+        let low = 2 * k - parts.ilog2();
+        Self { low, bytes: low.div_ceil(8) as usize }
+    }
+
+    #[inline]
+    fn part(&self, kmer: u64) -> usize {
+        kmer.checked_shr(self.low).unwrap_or(0) as usize
+    }
+
+    /// Writes a k-mer at the start of `out`, at least [`most_bytes`], and returns how many bytes it takes.
+    #[inline]
+    fn write(&self, kmer: u64, counts: &[u32], out: &mut [u8]) -> usize {
+        out[..8].copy_from_slice(&(kmer << (64 - 8 * self.bytes)).to_be_bytes());
+        let mut at = self.bytes;
+        for &count in counts {
+            let mut rest = count;
+            while rest > 127 {
+                out[at] = rest as u8 | 128;
+                at += 1;
+                rest >>= 7;
+            }
+            out[at] = rest as u8;
+            at += 1;
+        }
+        at
+    }
+
+    /// Calls `each` with every k-mer of `records`, which belong to `part`.
+    #[inline]
+    fn read<const S: usize>(&self, part: usize, records: &[u8], mut each: impl FnMut(u64, [u32; S])) {
+        let high = (part as u64).checked_shl(self.low).unwrap_or(0);
+        let mut rest = records;
+        while let Some((word, mut behind)) = rest.split_at_checked(self.bytes) {
+            let low = word.iter().fold(0, |w, &byte| (w << 8) | u64::from(byte));
+            let mut counts = [0; S];
+            for count in &mut counts {
+                let mut shift = 0;
+                while let Some((&byte, next)) = behind.split_first() {
+                    *count |= u32::from(byte & 127) << shift;
+                    shift += 7;
+                    behind = next;
+                    if byte < 128 {
+                        break;
+                    }
+                }
+            }
+            each(high | low & (u64::MAX >> (64 - self.low)), counts);
+            rest = behind;
+        }
+    }
+}
+
+/// Takes the k-mers that are worth keeping out of a table of counters.
+pub struct Keep<'a> {
+    k: u32,
+    layout: Layout,
+    least: u32,
+    buffers: Buffers<'a>,
+    kept: u64,
+}
+
+impl<'a> Keep<'a> {
+    /// Of `k`-mers seen at least `least` times, all samples summed.
+    pub fn new(k: u32, least: u32, parts: &'a Bins) -> Self {
+        let layout = Layout::new(k, parts.len());
+        Self { k, layout, least, buffers: Buffers::new(parts, Plan::KEPT), kept: 0 }
+    }
+
+    /// Empties the buffers and says how many k-mers were kept.
+    pub fn finish(self) -> Result<u64, Error> {
+        self.buffers.finish()?;
+        Ok(self.kept)
+    }
+}
+
+impl<const S: usize> Harvest<S> for Keep<'_> {
+    fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error> {
+        for (key, counts) in tally.kmers() {
+            if counts.iter().fold(0u32, |sum, &n| sum.saturating_add(n)) >= self.least {
+                let kmer = canonical(key, self.k);
+                let part = self.layout.part(kmer);
+                let bytes = self.layout.write(kmer, counts, self.buffers.room(part, most_bytes(S))?);
+                self.buffers.wrote(part, bytes, 1);
+                self.kept += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// K-mers with their counters, waiting to be handed out in order.
+#[derive(Debug)]
+pub struct Sorted<const S: usize> {
+    pub(crate) parts: Bins,
+    pub(crate) layout: Layout,
+    pub(crate) threads: usize,
+    /// Bytes that a thread may sort in.
+    pub(crate) room: usize,
+    pub(crate) kept: u64,
+    /// `spectra[sample][m]`: distinct canonical k-mers that `sample` has `m` times, kept or not; the last slot also holds
+    /// those it has more often; slot 0 is 0.
+    pub spectra: [Vec<u64>; S],
+    pub(crate) stats: CountStats<S>,
+}
+
+/// Whose turn it is to hand out.
+struct Turn<W, E> {
+    part: usize,
+    each: W,
+    /// The first failure, or that a thread panicked: nobody goes on.
+    over: bool,
+    failure: Option<E>,
+}
+
+impl<const S: usize> Sorted<S> {
+    /// K-mers that were kept.
+    pub fn len(&self) -> u64 {
+        self.kept
+    }
+
+    /// Whether none was kept.
+    pub fn is_empty(&self) -> bool {
+        self.kept == 0
+    }
+
+    /// Sizes so far.
+    pub fn stats(&self) -> CountStats<S> {
+        CountStats { spilled_bytes: self.parts.spilled(), ..self.stats }
+    }
+
+    /// Most bytes that are held while the k-mers are handed out.
+    pub fn held(&self) -> u64 {
+        self.parts.held() + self.room_bytes()
+    }
+
+    fn room_bytes(&self) -> u64 {
+        self.threads as u64 * (self.room + self.parts.extent()) as u64
+    }
+
+    /// Moves k-mers to the spill file until [`Sorted::held`] is at most `bytes`, as far as that is possible.
+    ///
+    /// # Errors
+    /// The spill file cannot be written.
+    pub fn shrink(&self, bytes: u64) -> Result<(), Error> {
+        self.parts.shrink(bytes.saturating_sub(self.room_bytes()))
+    }
+
+    /// Calls `each` with every k-mer kept and its counters. The canonical k-mers come as words of two bits a base, the
+    /// first base in the highest bits, and rise.
+    ///
+    /// # Errors
+    /// The spill file cannot be read, or is damaged; the first error of `each`, which is not called again.
+    ///
+    /// # Panics
+    /// When `each` does.
+    pub fn for_each<W, E>(&self, each: W) -> Result<(), E>
+    where
+        W: FnMut(u64, &[u32; S]) -> Result<(), E> + Send,
+        E: From<Error> + Send,
+    {
+        let turn = Mutex::new(Turn { part: 0, each, over: false, failure: None });
+        let (next, changed) = (AtomicUsize::new(0), Condvar::new());
+        thread::scope(|scope| {
+            for _ in 0..self.threads.min(self.parts.len()) {
+                scope.spawn(|| self.hand_out(&next, &turn, &changed));
+            }
+        });
+        turn.into_inner().unwrap_or_else(PoisonError::into_inner).failure.map_or(Ok(()), Err)
+    }
+
+    /// What each thread does: takes the next part, sorts it, waits for its turn.
+    fn hand_out<W, E>(&self, next: &AtomicUsize, turn: &Mutex<Turn<W, E>>, changed: &Condvar)
+    where
+        W: FnMut(u64, &[u32; S]) -> Result<(), E>,
+        E: From<Error>,
+    {
+        let _guard = OverOnPanic { turn, changed };
+        let mut kmers = Vec::new();
+        loop {
+            let part = next.fetch_add(1, Relaxed);
+            if part >= self.parts.len() {
+                return;
+            }
+            let here = self.parts.kmers(part);
+            let fits = here <= self.most();
+            let sorted = if fits { self.sort(part, 0..=u64::MAX, &mut kmers) } else { Ok(()) };
+            let not_mine = |turn: &mut Turn<W, E>| turn.part != part && !turn.over;
+            let mut turn = changed.wait_while(lock(turn), not_mine).unwrap_or_else(PoisonError::into_inner);
+            if turn.over {
+                return;
+            }
+            let done = sorted.map_err(E::from).and_then(|()| {
+                if fits {
+                    return kmers.iter().try_for_each(|(kmer, counts)| (turn.each)(*kmer, counts));
+                }
+                let range = 0..=u64::MAX;
+                self.by_ranges(part, range, here, &mut kmers, &mut turn.each)
+            });
+            self.parts.free(part);
+            turn.part += 1;
+            if let Err(failure) = done {
+                turn.over = true;
+                turn.failure = Some(failure);
+            }
+            drop(turn);
+            changed.notify_all();
+        }
+    }
+
+    /// K-mers that a thread can sort at once.
+    fn most(&self) -> u64 {
+        (self.room / size_of::<(u64, [u32; S])>()) as u64
+    }
+
+    /// Fills `kmers` with those of a part that are in `range`, sorted.
+    fn sort(
+        &self,
+        part: usize,
+        range: std::ops::RangeInclusive<u64>,
+        kmers: &mut Vec<(u64, [u32; S])>,
+    ) -> Result<(), Error> {
+        kmers.clear();
+        self.parts.read(part, |records| {
+            self.layout.read(part, records, |kmer, counts| {
+                if range.contains(&kmer) {
+                    kmers.push((kmer, counts));
+                }
+            });
+        })?;
+        kmers.sort_unstable_by_key(|&(kmer, _)| kmer);
+        Ok(())
+    }
+
+    /// Hands out a range of a part, `here` k-mers, that may be more than can be sorted at once.
+    fn by_ranges<E: From<Error>>(
+        &self,
+        part: usize,
+        range: std::ops::RangeInclusive<u64>,
+        here: u64,
+        kmers: &mut Vec<(u64, [u32; S])>,
+        each: &mut impl FnMut(u64, &[u32; S]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if here <= self.most().max(1) {
+            self.sort(part, range, kmers)?;
+            return kmers.iter().try_for_each(|(kmer, counts)| each(*kmer, counts));
+        }
+        let (first, last) = range.into_inner();
+        let middle = first + (last - first) / 2;
+        let mut lower = 0;
+        self.parts.read(part, |records| {
+            self.layout.read(part, records, |kmer, _: [u32; S]| {
+                lower += u64::from((first..=middle).contains(&kmer));
+            });
+        })?;
+        self.by_ranges(part, first..=middle, lower, kmers, each)?;
+        self.by_ranges(part, middle + 1..=last, here - lower, kmers, each)
+    }
+}
+
+/// Tells the other threads to stop when its own panics.
+struct OverOnPanic<'a, W, E> {
+    turn: &'a Mutex<Turn<W, E>>,
+    changed: &'a Condvar,
+}
+
+impl<W, E> Drop for OverOnPanic<'_, W, E> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            lock(self.turn).over = true;
+            self.changed.notify_all();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::mask;
+    use crate::extents::Pool;
+    use crate::tests::Random;
+
+    #[test]
+    fn kmers_come_back_from_their_parts() {
+        let random = &mut Random(9);
+        for k in [12, 24, 31, 32] {
+            for parts in [4, 64, 4096] {
+                let layout = Layout::new(k, parts);
+                for kmer in [0, 1, mask(k), mask(k) - 1, random.below(u64::MAX) & mask(k)] {
+                    let counts = [0, 1, 127, 128, 1 << 14, u32::MAX];
+                    let mut bytes = [0xff; 128];
+                    let len = layout.write(kmer, &counts, &mut bytes);
+                    assert!(len <= most_bytes(counts.len()));
+                    let mut records = bytes[..len].to_vec();
+                    records.extend_from_within(..);
+                    let mut found = Vec::new();
+                    layout.read(layout.part(kmer), &records, |kmer, counts: [u32; 6]| {
+                        found.push((kmer, counts))
+                    });
+                    assert_eq!(found, [(kmer, counts); 2], "k {k}, {parts} parts");
+                }
+            }
+        }
+    }
+
+    /// `n` k-mers of 12 bases, most of them in the first of four parts; a thread may sort `room` bytes at once.
+    fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (Sorted<1>, Vec<(u64, [u32; 1])>) {
+        let parts = Bins::new(4, Pool::new(4096, 3, dir));
+        let layout = Layout::new(12, 4);
+        let random = &mut Random(n);
+        let mut kmers = std::collections::BTreeMap::new();
+        for _ in 0..n {
+            let kmer = random.below(mask(12)) >> random.below(12);
+            kmers.insert(kmer, [random.below(1 << 20) as u32]);
+        }
+        let mut buffers = Buffers::new(&parts, Plan::KEPT);
+        for (&kmer, counts) in &kmers {
+            let part = layout.part(kmer);
+            let bytes = layout.write(kmer, counts, buffers.room(part, most_bytes(1)).expect("room"));
+            buffers.wrote(part, bytes, 1);
+        }
+        buffers.finish().expect("room");
+        let stats = CountStats {
+            bases: [0],
+            kmers: [0],
+            distinct: 0,
+            packed_bytes: 0,
+            spilled_bytes: 0,
+            bins: 0,
+            extra_passes: 0,
+        };
+        let kept = kmers.len() as u64;
+        let spectra = [Vec::new()];
+        (Sorted { parts, layout, threads: 3, room, kept, spectra, stats }, kmers.into_iter().collect())
+    }
+
+    #[test]
+    fn parts_of_any_size_come_out_in_order() {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (n, room) in [(0, 4096), (1, 4096), (20_000, 1 << 20), (20_000, 4096), (500, 0)] {
+            let (sorted, expected) = sorted(n, room, dir.path());
+            sorted.shrink(0).expect("room");
+            let mut found = Vec::new();
+            let done = sorted.for_each(|kmer, &counts| {
+                found.push((kmer, counts));
+                Ok::<_, Error>(())
+            });
+            done.expect("readable");
+            assert!(found == expected, "{n} k-mers, {room} bytes");
+            assert_eq!(sorted.len(), expected.len() as u64);
+        }
+    }
+
+    #[test]
+    fn the_first_failure_ends_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (sorted, _) = sorted(5000, 1 << 20, dir.path());
+        let mut seen = 0;
+        let done = sorted.for_each(|_, _| {
+            seen += 1;
+            if seen < 3000 { Ok(()) } else { Err(Error::Params(format!("at {seen}"))) }
+        });
+        assert_eq!(done.expect_err("a failure").to_string(), "at 3000");
+        assert_eq!(seen, 3000);
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_goes_on_in_the_caller() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (sorted, _) = sorted(5000, 1 << 20, dir.path());
+        let _ = sorted.for_each(|kmer, _| -> Result<(), Error> { panic!("at {kmer}") });
+    }
+}
