@@ -21,6 +21,7 @@ pub use placed::Placed;
 pub use policy::{Pages, Placement, Policy};
 pub use replicated::Replicated;
 pub use residence::{Residence, Verdict, residence_of};
+pub use room::fits;
 pub use scoped::Scoped;
 
 /// Bytes for people: `64 MiB`, `1.5 GiB`, `12 B`.

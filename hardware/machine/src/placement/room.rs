@@ -8,6 +8,16 @@ use super::scoped::reduced;
 use super::{Error, Policy};
 use crate::{IdSet, sys};
 
+/// Whether `bytes` more would fit under `policy`, as far as is known now: for memory that another process will take.
+///
+/// # Errors
+/// They do not, with what is free and where; or the policy names nodes that may not be used.
+pub fn fits(bytes: u64, policy: &Policy) -> Result<(), Error> {
+    let nodes = Nodes::read();
+    nodes.check(policy)?;
+    check(bytes, policy, &nodes)
+}
+
 /// Refuses `bytes` under `policy` where they do not fit. What other processes take in the meantime is not known.
 pub(super) fn check(bytes: u64, policy: &Policy, nodes: &Nodes) -> Result<(), Error> {
     let asked = || policy.to_string();
@@ -148,6 +158,8 @@ mod tests {
     fn more_than_the_machine_has_does_not_fit() {
         let nodes = Nodes { online: [0].into(), memory: [0].into(), usable: [0].into() };
         assert!(check(1 << 20, &Policy::Local, &nodes).is_ok());
+        assert!(fits(1 << 20, &Policy::Local).is_ok());
+        assert!(matches!(fits(1 << 60, &Policy::Local), Err(Error::TooLarge { bytes, .. }) if bytes == 1 << 60));
         let error = check(1 << 60, &Policy::Local, &nodes).expect_err("an exbibyte").to_string();
         assert!(error.starts_with("local: 1048576 TiB do not fit: "), "{error}");
     }
