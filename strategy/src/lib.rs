@@ -13,6 +13,18 @@ pub mod preset;
 
 pub mod layout;
 
+pub mod replica;
+
+pub mod deal;
+
+pub mod instance;
+
+pub mod merge;
+
+pub mod pages;
+
+pub mod run;
+
 pub use invocation::Invocation;
 pub use layout::Seat;
 pub use strategy::{Memory, Strategy};

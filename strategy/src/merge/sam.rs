@@ -1,0 +1,375 @@
+//! SAM: lines to templates, templates to batches (SAM specification, sections 1.4 and 4).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::deal::{Batch, Chunk, template_name};
+
+use super::{Fault, Given, shown};
+
+/// Name of the reads that stand for those that an instance does not get.
+pub(crate) const PLACEHOLDER: &[u8] = b"x";
+
+/// Bytes of records handed over at once.
+const PIECE: usize = 256 << 10;
+
+/// Secondary or supplementary.
+const NOT_PRIMARY: u16 = 0x900;
+
+/// A line of a record, as far as it matters here.
+struct Line<'a> {
+    name: &'a [u8],
+    primary: bool,
+    text: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    fn parse(text: &'a [u8]) -> Result<Self, Fault> {
+        let wrong = || {
+            let start = &text[..text.len().min(60)];
+            Fault::NoFormat { format: "SAM", what: format!("a line '{}'", shown(start.trim_ascii_end())) }
+        };
+        let mut fields = text.splitn(3, |&b| b == b'\t');
+        let (Some(name), Some(flag), Some(_)) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(wrong());
+        };
+        let digit = |sum: u16, b: &u8| match b {
+            b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u16::from(b - b'0')),
+            _ => None,
+        };
+        let flag = flag.iter().try_fold(0, digit).filter(|_| !flag.is_empty()).ok_or_else(wrong)?;
+        Ok(Line { name: template_name(name), primary: flag & NOT_PRIMARY == 0, text })
+    }
+}
+
+/// Takes the output of one process apart.
+pub(crate) struct Sam {
+    /// Bytes that are no whole line yet.
+    rest: Vec<u8>,
+    header: Option<Vec<u8>>,
+    records: Records,
+}
+
+enum Records {
+    InOrder(InOrder),
+    ByName(ByName),
+}
+
+impl Sam {
+    /// `in_order` if the process answers reads as it gets them; `numbered` if it is also given reads that stand for others.
+    pub fn new(in_order: bool, numbered: bool) -> Self {
+        let records = match in_order {
+            true => Records::InOrder(InOrder { numbered, ..InOrder::default() }),
+            false => Records::ByName(ByName::default()),
+        };
+        Sam { rest: Vec::new(), header: Some(Vec::new()), records }
+    }
+
+    /// Takes what was read.
+    pub fn take(&mut self, bytes: &[u8], given: &impl Given) -> Result<(), Fault> {
+        self.rest.extend_from_slice(bytes);
+        let text = std::mem::take(&mut self.rest);
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &text) {
+            self.line(&text[start..=end], given)?;
+            start = end + 1;
+        }
+        self.rest = text;
+        self.rest.drain(..start);
+        Ok(())
+    }
+
+    fn line(&mut self, text: &[u8], given: &impl Given) -> Result<(), Fault> {
+        if let Some(header) = &mut self.header {
+            if text.starts_with(b"@") {
+                header.extend_from_slice(text);
+                return Ok(());
+            }
+            given.header(self.header.take().unwrap_or_default())?;
+        }
+        let line = Line::parse(text)?;
+        match &mut self.records {
+            Records::InOrder(records) => records.line(&line, given),
+            Records::ByName(records) => records.line(&line, given),
+        }
+    }
+
+    /// Whether records came.
+    pub fn answered(&self) -> bool {
+        self.header.is_none()
+    }
+
+    /// The output has ended, and the process ended well.
+    pub fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
+        if !self.rest.is_empty() {
+            return Err(Fault::NoFormat { format: "SAM", what: "it ends within a line".to_owned() });
+        }
+        if let Some(header) = self.header.take() {
+            given.header(header)?;
+        }
+        match &mut self.records {
+            Records::InOrder(records) => records.end(given),
+            Records::ByName(records) => records.end(given),
+        }
+    }
+}
+
+/// A batch that is being answered, and which of its templates is.
+struct Open {
+    batch: Arc<Batch>,
+    chunk: Arc<Chunk>,
+    /// Number of `chunk` in the batch.
+    chunks: usize,
+    /// Number of the template in `chunk`.
+    at: usize,
+    /// The same in the batch.
+    template: usize,
+    /// Templates whose records an earlier process delivered.
+    skip: usize,
+}
+
+impl Open {
+    fn name(&self) -> &[u8] {
+        self.chunk.name(self.at)
+    }
+
+    /// Primary records of the template: its reads.
+    fn reads(&self) -> u32 {
+        self.chunk.reads(self.at)
+    }
+
+    /// Moves to the next template; false if there is none.
+    fn advance(&mut self) -> bool {
+        self.at += 1;
+        self.template += 1;
+        if self.at == self.chunk.templates() {
+            let Some(chunk) = self.batch.chunk(self.chunks + 1) else { return false };
+            (self.chunk, self.at) = (chunk, 0);
+            self.chunks += 1;
+        }
+        true
+    }
+}
+
+/// Records in the order of the reads.
+#[derive(Default)]
+struct InOrder {
+    numbered: bool,
+    /// Batches opened.
+    index: usize,
+    open: Option<Open>,
+    /// Primary records of the open template so far.
+    primaries: u32,
+    /// Reads that the process has counted.
+    counted: u64,
+    /// Lines of placeholders before the open batch.
+    placeholders: u64,
+    out: Vec<u8>,
+}
+
+impl InOrder {
+    fn line(&mut self, line: &Line<'_>, given: &impl Given) -> Result<(), Fault> {
+        if let Some(open) = &self.open
+            && self.placeholders == 0
+            && self.primaries == open.reads()
+            && (line.primary || line.name != open.name())
+        {
+            self.end_template(given);
+        }
+        if self.open.is_none() && !self.open(given) {
+            return Err(Fault::Surplus);
+        }
+        let Some(open) = &self.open else { return Err(Fault::Surplus) };
+        if self.placeholders > 0 {
+            self.placeholders -= 1;
+            return match line.name == PLACEHOLDER {
+                true => Ok(()),
+                false => Err(Fault::Other { found: shown(line.name), expected: shown(PLACEHOLDER) }),
+            };
+        }
+        if line.name != open.name() {
+            return Err(Fault::Other { found: shown(line.name), expected: shown(open.name()) });
+        }
+        self.primaries += u32::from(line.primary);
+        if open.template >= open.skip {
+            self.out.extend_from_slice(line.text);
+        }
+        Ok(())
+    }
+
+    /// Opens the next batch; false if there is none.
+    fn open(&mut self, given: &impl Given) -> bool {
+        let Some(batch) = given.given(self.index) else { return false };
+        let Some(chunk) = batch.chunk(0) else { return false };
+        self.index += 1;
+        if self.numbered {
+            self.placeholders = batch.first - self.counted;
+        }
+        let skip = batch.delivered();
+        self.open = Some(Open { batch, chunk, chunks: 0, at: 0, template: 0, skip });
+        self.primaries = 0;
+        true
+    }
+
+    fn end_template(&mut self, given: &impl Given) {
+        self.primaries = 0;
+        let Some(open) = &mut self.open else { return };
+        if open.advance() {
+            if self.out.len() >= PIECE {
+                open.batch.deliver(open.template);
+                given.deliver(&open.batch, std::mem::take(&mut self.out), false);
+            }
+            return;
+        }
+        if self.numbered {
+            self.counted = open.batch.first + open.batch.reads();
+        }
+        given.deliver(&open.batch, std::mem::take(&mut self.out), true);
+        self.open = None;
+    }
+
+    fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
+        if let Some(open) = &self.open
+            && self.placeholders == 0
+            && self.primaries == open.reads()
+        {
+            self.end_template(given);
+        }
+        if self.open.is_none() && !self.open(given) {
+            return Ok(());
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let first = shown(open.name());
+        let mut templates = 1;
+        while open.advance() {
+            templates += 1;
+        }
+        let others = (self.index..).map_while(|i| given.given(i)).map(|batch| templates_of(&batch));
+        Err(Fault::Missing { templates: templates + others.sum::<u64>(), first })
+    }
+}
+
+fn templates_of(batch: &Batch) -> u64 {
+    (0..).map_while(|i| batch.chunk(i)).map(|chunk| chunk.templates() as u64).sum()
+}
+
+/// Records in any order, those of a template together. They leave in the order of the reads.
+#[derive(Default)]
+struct ByName {
+    /// Batches of which names are known.
+    batches: Vec<Answered>,
+    /// Templates that have no records yet, by name; the first at the end.
+    due: HashMap<Vec<u8>, Vec<Due>>,
+    /// The template that the last record was of.
+    current: Option<Current>,
+}
+
+/// A template that has no records yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    /// Number of its batch.
+    batch: usize,
+    /// Its number in the batch.
+    template: usize,
+    reads: u32,
+}
+
+struct Current {
+    due: Due,
+    name: Vec<u8>,
+    primaries: u32,
+    text: Vec<u8>,
+}
+
+/// A batch and what is known of it.
+struct Answered {
+    batch: Arc<Batch>,
+    /// Chunks whose names are known.
+    chunks: usize,
+    /// Templates with known names.
+    templates: usize,
+    /// Records of each template that has them.
+    records: Vec<(usize, Vec<u8>)>,
+}
+
+impl ByName {
+    fn line(&mut self, line: &Line<'_>, given: &impl Given) -> Result<(), Fault> {
+        let same = |c: &Current| c.name == line.name && (!line.primary || c.primaries < c.due.reads);
+        if !self.current.as_ref().is_some_and(same) {
+            self.end_template(given)?;
+            let due = self.find(line.name, given).ok_or_else(|| Fault::Unknown(shown(line.name)))?;
+            self.current = Some(Current { due, name: line.name.to_vec(), primaries: 0, text: Vec::new() });
+        }
+        if let Some(current) = &mut self.current {
+            current.primaries += u32::from(line.primary);
+            current.text.extend_from_slice(line.text);
+        }
+        Ok(())
+    }
+
+    /// A template of that name that has no records yet.
+    fn find(&mut self, name: &[u8], given: &impl Given) -> Option<Due> {
+        loop {
+            if let Some(places) = self.due.get_mut(name) {
+                let place = places.pop();
+                if places.is_empty() {
+                    self.due.remove(name);
+                }
+                return place;
+            }
+            if !self.learn(given) {
+                return None;
+            }
+        }
+    }
+
+    /// Learns the names of one more chunk; false if there is none.
+    fn learn(&mut self, given: &impl Given) -> bool {
+        loop {
+            let number = self.batches.len();
+            if let Some(last) = self.batches.last_mut()
+                && let Some(chunk) = last.batch.chunk(last.chunks)
+            {
+                for i in 0..chunk.templates() {
+                    let places = self.due.entry(chunk.name(i).to_vec()).or_default();
+                    let (batch, template) = (number - 1, last.templates + i);
+                    places.insert(0, Due { batch, template, reads: chunk.reads(i) });
+                }
+                last.templates += chunk.templates();
+                last.chunks += 1;
+                return true;
+            }
+            let Some(batch) = given.given(number) else { return false };
+            self.batches.push(Answered { batch, chunks: 0, templates: 0, records: Vec::new() });
+        }
+    }
+
+    fn end_template(&mut self, given: &impl Given) -> Result<(), Fault> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        if current.primaries != current.due.reads {
+            return Err(Fault::Missing { templates: 1, first: shown(&current.name) });
+        }
+        let answered = &mut self.batches[current.due.batch];
+        answered.records.push((current.due.template, current.text));
+        if answered.records.len() == answered.templates && answered.batch.chunk(answered.chunks).is_none() {
+            let mut records = std::mem::take(&mut answered.records);
+            records.sort_unstable_by_key(|&(template, _)| template);
+            let text: Vec<u8> = records.into_iter().flat_map(|(_, text)| text).collect();
+            given.deliver(&answered.batch, text, true);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
+        self.end_template(given)?;
+        while self.learn(given) {}
+        let first = self.due.iter().min_by_key(|(_, places)| places.last());
+        match first {
+            None => Ok(()),
+            Some((name, _)) => Err(Fault::Missing {
+                templates: self.due.values().map(|places| places.len() as u64).sum(),
+                first: shown(name),
+            }),
+        }
+    }
+}
