@@ -11,6 +11,14 @@ pub mod invocation;
 
 pub mod preset;
 
+pub mod model;
+
+pub mod fit;
+
+pub mod pilot;
+
+pub mod replay;
+
 pub mod layout;
 
 pub mod replica;

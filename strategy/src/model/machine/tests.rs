@@ -1,0 +1,64 @@
+//! Machines from profiles, and who sits where.
+
+use genuma_machine::topology::{Source, Synthetic};
+use genuma_probe::measure::{Machine as Measuring, measure};
+use genuma_probe::model::Model;
+use genuma_probe::plan::{Plan, Wish};
+use genuma_probe::profile::Theory;
+
+use super::*;
+
+fn profile(description: &str) -> MachineProfile {
+    let topology = description.parse::<Synthetic>().unwrap().topology().unwrap();
+    let plan = Plan::new(&topology, &Wish::full()).unwrap();
+    let machine = Measuring {
+        topology: topology.clone(),
+        theory: Theory::default(),
+        host: Some("model".into()),
+        now: None,
+    };
+    measure(machine, &plan, &mut Model::new(topology), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_profile_becomes_a_machine() {
+    let machine = Machine::from_profile(&profile("2 nodes x 8 cores, 64 GiB")).unwrap();
+    assert_eq!(machine.name, "model");
+    let node = Node { cores: 8, threads: 8, memory_bytes: machine.nodes[0].memory_bytes };
+    assert_eq!(machine.nodes, [node; 2]);
+    assert!(node.memory_bytes > 30 << 30 && node.memory_bytes <= 64 << 30, "{}", node.memory_bytes);
+    // The model that the probe measures: 100 ns, a fifth more on base pages, 96 GB/s by 8 threads; 1.6 times as far to the other node.
+    assert!((machine.latency_ns[0][0] - 120.0).abs() < 1e-9);
+    assert!((machine.latency_ns[1][0] - 192.0).abs() < 1e-9);
+    assert!((machine.bandwidth_gbs[0][0] - 96.0).abs() < 1e-9);
+    assert!((machine.bandwidth_gbs[0][1] - 60.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_pair_that_was_not_measured_is_named() {
+    let mut profile = profile("2 nodes x 4 cores, 8 GiB");
+    profile.bandwidth.retain(|b| b.memory != Spot::Node(1) || b.cpu_node != Some(0));
+    let error = Machine::from_profile(&profile).unwrap_err();
+    assert_eq!(error, Unmeasured::Pair { what: "bandwidth", from: 0, to: 1 });
+    profile.latency.pairs.clear();
+    let error = Machine::from_profile(&profile).unwrap_err().to_string();
+    assert!(error.starts_with("no latency from node 0 to node"), "{error}");
+}
+
+#[test]
+fn instances_take_whole_nodes_in_runs() {
+    let machine = crate::replay::servers::machine("intel").unwrap();
+    assert_eq!(machine.groups(1), [vec![0, 1, 2, 3]]);
+    assert_eq!(machine.groups(2), [vec![0, 1], vec![2, 3]]);
+    assert_eq!(machine.groups(3), [vec![0], vec![1], vec![2, 3]]);
+    assert_eq!(machine.groups(8), [0, 0, 1, 1, 2, 2, 3, 3].map(|node| vec![node]));
+}
+
+#[test]
+fn second_threads_add_less() {
+    let machine = crate::replay::servers::machine("intel").unwrap();
+    assert_eq!(machine.thread_speed(0, 1.0), 1.15);
+    assert_eq!(machine.thread_speed(0, 8.0), 1.15);
+    assert!((machine.thread_speed(0, 16.0) - 1.15 * 0.65).abs() < 1e-12);
+    assert!((machine.thread_speed(0, 32.0) - 1.15 * 0.325).abs() < 1e-12);
+}
