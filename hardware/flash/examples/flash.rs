@@ -16,7 +16,7 @@ use genuma_flash::{Access, Answers, Options, Spec, Table, TableWriter};
 
 const VALUE: usize = 128;
 /// Keys of one call.
-const BATCH: usize = 8192;
+const BATCH: usize = 1 << 16;
 
 /// The finaliser of SplitMix64.
 fn mix(number: u64) -> u64 {
@@ -81,7 +81,7 @@ fn get(path: &str, access: &str, threads: u64, depth: usize, seconds: f64) -> Re
         let start = mix(begin.elapsed().as_nanos() as u64 + (thread << 40));
         while begin.elapsed().as_secs_f64() < seconds {
             let numbers: Vec<u64> =
-                (0..BATCH as u64).map(|i| mix(start + (calls << 20) + i) % entries).collect();
+                (0..BATCH as u64).map(|i| mix(start + (calls << 24) + i) % entries).collect();
             keys.clear();
             keys.extend(numbers.iter().map(|&number| key(number, entries)));
             reader.get_many(&keys, &mut answers)?;

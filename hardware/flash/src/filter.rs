@@ -6,7 +6,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::hash::{below, hash};
-use crate::prefetch::prefetch;
+use crate::native::prefetch;
 
 /// Words of a block.
 const WORDS: usize = 8;
@@ -35,14 +35,14 @@ impl Block {
         }
     }
 
-    /// 1 when every word has its bit, else 0.
+    /// Whether every word has its bit.
     #[inline(always)]
-    fn has(&self, hash: u64) -> u64 {
-        let mut all = 1;
+    fn has(&self, hash: u64) -> bool {
+        let mut missing = 0;
         for (word, bits) in self.0.iter().enumerate() {
-            all &= bits >> Block::bit(hash, word);
+            missing |= (1 << Block::bit(hash, word)) & !bits;
         }
-        all
+        missing == 0
     }
 }
 
@@ -81,15 +81,29 @@ pub fn fetch(blocks: &[Block], hash: u64) {
     }
 }
 
-/// 0 when no key of that hash is there; 1 when one may be. A filter without blocks knows nothing.
+/// For each hash whether a key of it may be there. A filter without blocks knows nothing.
 #[inline(always)]
-pub fn may_have(blocks: &[Block], hash: u64) -> u64 {
-    if blocks.is_empty() { 1 } else { blocks[below(hash, blocks.len())].has(hash) }
+pub fn sieve(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
+    if blocks.is_empty() {
+        may.fill(true);
+        return;
+    }
+    for (&hash, may) in hashes.iter().zip(may) {
+        *may = blocks[below(hash, blocks.len())].has(hash);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn may_have(blocks: &[Block], key: u64) -> bool {
+        let (mut plain, mut native) = ([false], [false]);
+        sieve(blocks, &[hash(key)], &mut plain);
+        crate::native::sieve(blocks, &[hash(key)], &mut native);
+        assert_eq!(plain, native);
+        plain[0]
+    }
 
     /// Keys as different as neighbouring numbers, and as sorted k-mers that share all but their ends.
     fn keys(n: u64) -> impl Iterator<Item = u64> {
@@ -102,9 +116,9 @@ mod tests {
         for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
             let mut blocks = vec![Block::zeroed(); blocks_for(n, bits)];
             keys(n).for_each(|key| add(&mut blocks, key));
-            assert!(keys(n).all(|key| may_have(&blocks, hash(key)) == 1));
+            assert!(keys(n).all(|key| may_have(&blocks, key)));
             let absent = (0..n).map(|i| (1 << 63) | i);
-            let wrong = absent.filter(|&key| may_have(&blocks, hash(key)) == 1).count();
+            let wrong = absent.filter(|&key| may_have(&blocks, key)).count();
             assert!((wrong as f64) < most * n as f64, "{bits} bits: {wrong} of {n}");
         }
     }
@@ -124,7 +138,7 @@ mod tests {
     #[test]
     fn without_blocks_every_key_may_be_there() {
         fetch(&[], hash(3));
-        assert_eq!(may_have(&[], hash(3)), 1);
+        assert!(may_have(&[], 3));
         assert_eq!(blocks_for(0, 12), 0);
     }
 }

@@ -4,7 +4,7 @@
 use genuma_machine::placement::{self, Placed, Placement};
 
 use crate::hash::hash;
-use crate::prefetch::prefetch;
+use crate::native::prefetch;
 
 /// An entry that may become hot.
 #[derive(Debug, Clone, Copy)]

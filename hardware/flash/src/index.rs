@@ -6,7 +6,7 @@
 
 use genuma_machine::placement::{self, Placed, Placement};
 
-use crate::prefetch::prefetch;
+use crate::native::prefetch;
 
 /// Keys of a node: a cache line of 64 bytes.
 const NODE: usize = 8;

@@ -7,7 +7,7 @@
 
 mod error;
 mod hash;
-mod prefetch;
+mod native;
 mod filter;
 mod hot;
 mod format;

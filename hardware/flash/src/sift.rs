@@ -4,10 +4,11 @@ use crate::answers::Part as Room;
 use crate::filter;
 use crate::hash::hash;
 use crate::index::TOGETHER;
+use crate::native;
 use crate::table::Table;
 
 /// Keys whose lines of the filter are asked for together.
-const AHEAD: usize = 64;
+const AHEAD: usize = 16;
 
 /// A key that has to be looked for in its page.
 #[derive(Debug, Clone, Copy)]
@@ -46,18 +47,22 @@ pub fn sift(
         return;
     };
     let mut hashes = [0; AHEAD];
+    let mut next_hashes = [0; AHEAD];
+    let mut may = [false; AHEAD];
     let mut left = [0; AHEAD];
-    for (keys, first) in keys.chunks(AHEAD).zip((first..).step_by(AHEAD)) {
-        for (key, place) in keys.iter().zip(&mut hashes) {
-            *place = hash(*key);
-            filter::fetch(&table.filter, *place);
-        }
+    let mut chunks = keys.chunks(AHEAD).peekable();
+    fetch(table, chunks.peek().copied().unwrap_or_default(), &mut next_hashes);
+    for first in (first..).step_by(AHEAD) {
+        let Some(keys) = chunks.next() else { break };
+        std::mem::swap(&mut hashes, &mut next_hashes);
+        // While these are looked at, the lines of the next are on their way.
+        fetch(table, chunks.peek().copied().unwrap_or_default(), &mut next_hashes);
+        native::sieve(&table.filter, &hashes[..keys.len()], &mut may[..keys.len()]);
         // Which keys are left is written without a branch: there would be no telling which way it goes.
         let mut lefts = 0;
-        for (number, (&key, &hash)) in keys.iter().zip(&hashes).enumerate() {
-            let inside = u64::from(least <= key) & u64::from(key <= most);
+        for (number, (&key, &may)) in keys.iter().zip(&may).enumerate() {
             left[lefts] = number;
-            lefts += (inside & filter::may_have(&table.filter, hash)) as usize;
+            lefts += usize::from((least <= key) & (key <= most) & may);
         }
         counted.told_absent += (keys.len() - lefts) as u64;
         let left = &left[..lefts];
@@ -81,6 +86,15 @@ pub fn sift(
             }
         }
         place(table, &cold[..colds], wanted);
+    }
+}
+
+/// Hashes keys, and asks for their lines of the filter.
+#[inline(always)]
+fn fetch(table: &Table, keys: &[u64], hashes: &mut [u64; AHEAD]) {
+    for (key, place) in keys.iter().zip(hashes) {
+        *place = hash(*key);
+        filter::fetch(&table.filter, *place);
     }
 }
 

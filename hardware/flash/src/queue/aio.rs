@@ -97,21 +97,15 @@ impl Aio {
         Ok(())
     }
 
-    /// Waits for at least one read to end.
-    fn reap(&mut self, done: &mut Vec<Done>) -> io::Result<()> {
+    /// Waits for some of `out` reads to end.
+    fn reap(&mut self, out: usize, done: &mut Vec<Done>) -> io::Result<()> {
+        let least = super::batch(out) as c_long;
         let forever = std::ptr::null::<libc::timespec>();
         let events = self.events.as_mut_ptr();
         let ended = loop {
             // SAFETY: `events` has room for as many as said.
             let ended = checked(unsafe {
-                libc::syscall(
-                    libc::SYS_io_getevents,
-                    self.context,
-                    1 as c_long,
-                    self.events.len(),
-                    events,
-                    forever,
-                )
+                libc::syscall(libc::SYS_io_getevents, self.context, least, self.events.len(), events, forever)
             });
             match ended {
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
@@ -148,7 +142,10 @@ impl Queue for Aio {
 
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()> {
         self.submit()?;
-        if self.buffers.out() == 0 { Ok(()) } else { self.reap(done) }
+        match self.buffers.out() {
+            0 => Ok(()),
+            out => self.reap(out, done),
+        }
     }
 
     fn page(&self, slot: usize) -> &Page {

@@ -75,6 +75,12 @@ pub trait Queue: Debug {
     fn page(&self, slot: usize) -> &Page;
 }
 
+/// How many of so many reads under way are waited for: a quarter. One by one costs a wake-up each, and the device works on the others
+/// meanwhile.
+fn batch(under_way: usize) -> usize {
+    (under_way / 4).max(1)
+}
+
 /// Why a way of reading is not to be had.
 #[derive(Debug)]
 pub enum Refusal {

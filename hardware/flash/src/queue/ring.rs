@@ -97,7 +97,7 @@ impl Queue for Ring {
 
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()> {
         if self.under_way > 0 {
-            self.enter(1)?;
+            self.enter(super::batch(self.under_way))?;
             self.reap(done);
         }
         Ok(())
