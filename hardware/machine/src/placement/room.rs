@@ -159,7 +159,9 @@ mod tests {
         let nodes = Nodes { online: [0].into(), memory: [0].into(), usable: [0].into() };
         assert!(check(1 << 20, &Policy::Local, &nodes).is_ok());
         assert!(fits(1 << 20, &Policy::Local).is_ok());
-        assert!(matches!(fits(1 << 60, &Policy::Local), Err(Error::TooLarge { bytes, .. }) if bytes == 1 << 60));
+        assert!(
+            matches!(fits(1 << 60, &Policy::Local), Err(Error::TooLarge { bytes, .. }) if bytes == 1 << 60)
+        );
         let error = check(1 << 60, &Policy::Local, &nodes).expect_err("an exbibyte").to_string();
         assert!(error.starts_with("local: 1048576 TiB do not fit: "), "{error}");
     }
