@@ -18,7 +18,7 @@ use crate::meter::Meter;
 
 pub(crate) use block::Block;
 use block::LINES;
-pub(crate) use record::{Place, Record, check_mates, is_iupac, pair_up, pair_up_interleaved};
+pub(crate) use record::{Place, Record, check_mates, is_iupac, pair_up, pair_up_interleaved, pair_up_single};
 
 /// Bytes decompressed at once: measured best of 32, 64, 128 and 256 KiB.
 const CHUNK: usize = 128 << 10;

@@ -25,6 +25,8 @@ pub enum LaneFiles {
     Pair(PathBuf, PathBuf),
     /// Read 1 and read 2 in turn in one file.
     Interleaved(PathBuf),
+    /// Reads whose mates do not matter: each comes as a pair whose second read is empty.
+    Single(PathBuf),
 }
 
 /// How mates are laid out in the files of a list.
@@ -63,7 +65,7 @@ impl Lane {
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let (one, two) = match &self.files {
             LaneFiles::Pair(one, two) => (one, Some(two)),
-            LaneFiles::Interleaved(one) => (one, None),
+            LaneFiles::Interleaved(one) | LaneFiles::Single(one) => (one, None),
         };
         std::iter::once(one).chain(two).map(PathBuf::as_path)
     }

@@ -12,7 +12,7 @@ use std::thread;
 
 use crate::batch::PairBatch;
 use crate::error::Error;
-use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved};
+use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved, pair_up_single};
 use crate::lane::{Lane, LaneFiles};
 use crate::meter::Meter;
 
@@ -147,6 +147,7 @@ impl<'a> Source<'a> {
         }
         match &self.lane.files {
             LaneFiles::Interleaved(path) => pair_up_interleaved(&mut blocks[0], path, batch)?,
+            LaneFiles::Single(path) => pair_up_single(&mut blocks[0], path, batch)?,
             LaneFiles::Pair(one, two) => pair_up(blocks, [one, two], batch)?,
         }
         Ok(!batch.is_empty())
@@ -169,7 +170,7 @@ impl<'a> Source<'a> {
         if !one.more {
             *first = First::Done;
         }
-        if let LaneFiles::Interleaved(_) = self.lane.files {
+        if let LaneFiles::Interleaved(_) | LaneFiles::Single(_) = self.lane.files {
             return Ok(true);
         }
         let mut second = lock(&self.second);
@@ -186,7 +187,7 @@ impl<'a> Source<'a> {
 
     fn open(&self) -> Result<First<'a>, Error> {
         let path = match &self.lane.files {
-            LaneFiles::Interleaved(path) => path,
+            LaneFiles::Interleaved(path) | LaneFiles::Single(path) => path,
             LaneFiles::Pair(path, mates) => {
                 *lock(&self.second) = Some(Stream::open(mates, self.meter, &Terms::pairs())?);
                 path

@@ -31,6 +31,7 @@ fn reading(folder: &Folder, files: LaneFiles) -> String {
     let lane = match files.clone() {
         LaneFiles::Pair(one, two) => ReadLane::Pair(one, two),
         LaneFiles::Interleaved(one) => ReadLane::Interleaved(one),
+        LaneFiles::Single(one) => ReadLane::Single(one),
     };
     let text = worked_on(folder, files);
     for inflaters in [1, 4] {

@@ -216,6 +216,15 @@ pub(crate) fn pair_up_interleaved(
     block.fault.take().or(alone).map_or(Ok(()), Err)
 }
 
+/// Same for a block of reads whose mates do not matter: each is paired with an empty read.
+pub(crate) fn pair_up_single(block: &mut Block, path: &Path, batch: &mut PairBatch) -> Result<(), Error> {
+    for index in 0..block.records() {
+        let record = Place { block, path, index }.record()?;
+        batch.push(record.name, [record.mate, Mate { seq: &[], qual: &[] }]);
+    }
+    block.fault.take().map_or(Ok(()), Err)
+}
+
 fn push_pair(places: [Place<'_>; 2], batch: &mut PairBatch) -> Result<(), Error> {
     let [one, two] = [places[0].record()?, places[1].record()?];
     check_mates(places, [&one, &two])?;
