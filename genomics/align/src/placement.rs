@@ -61,8 +61,46 @@ pub struct Plan {
     pub why: String,
 }
 
+/// What was measured of a machine's memory, as far as it decides where an index should lie.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measured {
+    /// Latency (ns) from the CPUs of a node, the first number, to the memory of another or the same, the second.
+    pub latency: BTreeMap<(u32, u32), f64>,
+    /// Bandwidth (GB/s) of each node's memory to its own CPUs.
+    pub bandwidth: BTreeMap<u32, f64>,
+}
+
+/// Farther memory costs so much more time that copies are worth their loading.
+const FAR: f64 = 1.1;
+/// Banks whose bandwidths differ by more than this ratio are not alike.
+const UNEVEN: f64 = 1.25;
+
+impl Measured {
+    /// The mean latency of memory on another node over that on the own, for these nodes; none where a pair was not measured.
+    fn far(&self, nodes: &IdSet) -> Option<f64> {
+        let (mut near, mut far, mut pairs) = (0.0, 0.0, 0.0);
+        for from in nodes.iter() {
+            near += self.latency.get(&(from, from))?;
+            for to in nodes.iter().filter(|&to| to != from) {
+                far += self.latency.get(&(from, to))?;
+                pairs += 1.0;
+            }
+        }
+        let ratio = far / pairs / (near / nodes.len() as f64);
+        ratio.is_finite().then_some(ratio)
+    }
+
+    /// The least and the greatest bandwidth of these nodes' banks; none where one was not measured.
+    fn banks(&self, nodes: &IdSet) -> Option<(f64, f64)> {
+        let all = nodes.iter().map(|node| self.bandwidth.get(&node).copied()).collect::<Option<Vec<_>>>()?;
+        Some((all.iter().copied().reduce(f64::min)?, all.iter().copied().reduce(f64::max)?))
+    }
+}
+
 /// Chooses for an index of so many bytes on this machine. A machine where memory may come from one node only leaves no choice.
-pub fn plan(wish: Wish, topology: &Topology, bytes: u64) -> Plan {
+///
+/// Without measurements other nodes are taken to be far, and banks to be as the kernel's weights say.
+pub fn plan(wish: Wish, topology: &Topology, measured: Option<&Measured>, bytes: u64) -> Plan {
     let banks = topology.memory_nodes();
     let near = banks.and(&topology.cpu_nodes());
     let near = if near.is_empty() { banks.clone() } else { near };
@@ -79,16 +117,31 @@ pub fn plan(wish: Wish, topology: &Topology, bytes: u64) -> Plan {
         Wish::Auto => {
             let free = |node| topology.node(node).map_or(0, |node| node.free);
             let least = near.iter().map(free).min().unwrap_or(0);
+            let far = measured.and_then(|measured| measured.far(&near));
+            let told = far.map(|far| format!("other nodes' memory takes {far:.2} times as long"));
+            let because = |why: String| told.iter().fold(why, |why, told| format!("{why}, and {told}"));
             // Reads, records and the cache of files need room, too.
-            if bytes <= least / 2 {
+            let fits = bytes <= least / 2;
+            if fits && far.is_none_or(|far| far >= FAR) {
                 let why = format!("{} fit into half of what each node has free", mib(bytes));
-                return plan(Choice::Replicate(near), why);
+                return plan(Choice::Replicate(near), because(why));
             }
-            let why = format!("{} are more than half of the {} free on a node", mib(bytes), mib(least));
-            match &topology.weights {
-                Some(weights) if differ(weights, &banks) => plan(
+            let why = match told {
+                Some(told) if fits => told,
+                _ => format!("{} are more than half of the {} free on a node", mib(bytes), mib(least)),
+            };
+            let uneven = measured.and_then(|measured| measured.banks(&banks)).filter(|(a, b)| b / a > UNEVEN);
+            match (&topology.weights, uneven) {
+                (Some(weights), _) if differ(weights, &banks) => plan(
                     Choice::Weighted(banks),
                     format!("{why}, and the kernel weighs the nodes' banks differently"),
+                ),
+                (_, Some((a, b))) => plan(
+                    Choice::Interleave(banks),
+                    format!(
+                        "{why}; the banks reach {a:.0} to {b:.0} GB/s but the kernel weighs them alike: see \
+                         /sys/kernel/mm/mempolicy/weighted_interleave"
+                    ),
                 ),
                 _ => plan(Choice::Interleave(banks), why),
             }
@@ -135,6 +188,14 @@ pub struct Found {
     pub residence: Residence,
 }
 
+/// The arrays of an engine that lies on one node, in huge pages where the kernel has them. An index that is spread stays
+/// in small pages: a huge one lies on one node.
+fn huge<E: Engine>(engine: E) -> E {
+    let covered: usize = engine.regions().iter().map(|region| placement::collapse(region.bytes)).sum();
+    tracing::debug!("{} of the index in huge pages", mib(covered as u64));
+    engine
+}
+
 impl<E: Engine> Loaded<E> {
     /// Loads by the plan: `load` is called once for each copy, by a thread whose memory comes from where the copy is to be.
     ///
@@ -154,11 +215,11 @@ impl<E: Engine> Loaded<E> {
             made.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         match choice {
-            Choice::Local => Ok(Loaded::One(load()?)),
+            Choice::Local => Ok(Loaded::One(huge(load()?))),
             Choice::Interleave(nodes) => spread(Policy::Interleave(nodes.clone())),
             Choice::Weighted(nodes) => spread(Policy::KernelWeighted(nodes.clone())),
             Choice::Replicate(nodes) => {
-                Ok(Loaded::Each(Replicated::new(nodes, |_| Ok::<_, Error>(load()?))?))
+                Ok(Loaded::Each(Replicated::new(nodes, |_| Ok::<_, Error>(huge(load()?)))?))
             }
         }
     }
@@ -230,7 +291,7 @@ mod tests {
     fn one_node_leaves_no_choice() {
         let laptop = machine("1 node × 4 cores, 8 GiB");
         for wish in [Wish::Auto, Wish::Local, Wish::Interleave, Wish::Weighted, Wish::Replicate] {
-            assert_eq!(plan(wish, &laptop, 1 << 30).choice, Choice::Local);
+            assert_eq!(plan(wish, &laptop, None, 1 << 30).choice, Choice::Local);
         }
     }
 
@@ -238,7 +299,7 @@ mod tests {
     fn copies_where_they_fit_easily_else_one_that_is_spread() {
         let mut server = machine("4 nodes × 4 cores, 64 GiB");
         let all = IdSet::from([0, 1, 2, 3]);
-        let chosen = |server: &Topology, bytes| plan(Wish::Auto, server, bytes);
+        let chosen = |server: &Topology, bytes| plan(Wish::Auto, server, None, bytes);
         server.nodes.iter_mut().for_each(|node| node.free = 16 << 30);
         let small = chosen(&server, 8 << 30);
         assert_eq!(small.choice, Choice::Replicate(all.clone()));
@@ -258,8 +319,44 @@ mod tests {
             (Wish::Weighted, Choice::Weighted(all.clone())),
             (Wish::Replicate, Choice::Replicate(all.clone())),
         ] {
-            assert_eq!(plan(wish, &server, 1 << 40), Plan { choice, why: "as asked".to_owned() });
+            assert_eq!(plan(wish, &server, None, 1 << 40), Plan { choice, why: "as asked".to_owned() });
         }
+    }
+
+    /// Four nodes: `far` is the latency of another node's memory over that of the own, banks reach `bandwidth`.
+    fn measured(far: f64, bandwidth: [f64; 4]) -> Measured {
+        let pairs = (0..4).flat_map(|from| (0..4).map(move |to| (from, to)));
+        let latency = pairs.map(|pair| (pair, if pair.0 == pair.1 { 90.0 } else { 90.0 * far })).collect();
+        Measured { latency, bandwidth: (0..).zip(bandwidth).collect() }
+    }
+
+    #[test]
+    fn what_was_measured_decides_where_it_is_known() {
+        let mut server = machine("4 nodes × 4 cores, 64 GiB");
+        let all = IdSet::from([0, 1, 2, 3]);
+        server.nodes.iter_mut().for_each(|node| node.free = 16 << 30);
+        let chosen =
+            |server: &Topology, measured: &Measured, bytes| plan(Wish::Auto, server, Some(measured), bytes);
+        let even = [40.0; 4];
+        let far = chosen(&server, &measured(1.8, even), 1 << 30);
+        assert_eq!(far.choice, Choice::Replicate(all.clone()));
+        assert_eq!(
+            far.why,
+            "1024 MiB fit into half of what each node has free, and other nodes' memory takes 1.80 times as long"
+        );
+        let near = chosen(&server, &measured(1.02, even), 1 << 30);
+        assert_eq!(near.choice, Choice::Interleave(all.clone()), "copies would gain nothing");
+        assert_eq!(near.why, "other nodes' memory takes 1.02 times as long");
+        let uneven = measured(1.8, [40.0, 40.0, 10.0, 40.0]);
+        let large = chosen(&server, &uneven, 9 << 30);
+        assert_eq!(large.choice, Choice::Interleave(all.clone()));
+        assert!(large.why.contains("10 to 40 GB/s"), "{}", large.why);
+        server.weights = Some([(0, 4), (1, 4), (2, 1), (3, 4)].into());
+        assert_eq!(chosen(&server, &uneven, 9 << 30).choice, Choice::Weighted(all.clone()));
+        // Half a profile is none.
+        let mut part = measured(1.02, even);
+        part.latency.remove(&(2, 3));
+        assert_eq!(chosen(&server, &part, 1 << 30).choice, Choice::Replicate(all));
     }
 
     #[test]

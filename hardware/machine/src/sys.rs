@@ -22,8 +22,20 @@ const CPUS: usize = 8192;
 const WORD: usize = c_ulong::BITS as usize;
 /// `MADV_POPULATE_WRITE`, since Linux 5.14.
 const POPULATE_WRITE: c_int = 23;
+/// `MADV_COLLAPSE`, since Linux 6.1.
+const COLLAPSE: c_int = 25;
 /// Pages asked about in one call of move_pages.
 const BATCH: usize = 8192;
+
+/// Gathers the pages of whole huge pages, `range` of addresses, into huge ones; what is in them stays.
+pub fn collapse(range: Range<usize>) -> io::Result<()> {
+    let start = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
+    for advice in [libc::MADV_HUGEPAGE, COLLAPSE] {
+        // SAFETY: neither advice changes what is read from the range; an address that is not mapped is an error of the kernel's.
+        checked(c_long::from(unsafe { libc::madvise(start, range.len(), advice) }))?;
+    }
+    Ok(())
+}
 
 /// A memory policy as the kernel knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

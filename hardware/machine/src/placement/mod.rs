@@ -15,8 +15,10 @@ mod room;
 mod fill;
 mod placed;
 mod replicated;
+mod huge;
 
 pub use error::Error;
+pub use huge::collapse;
 pub use placed::Placed;
 pub use policy::{Pages, Placement, Policy};
 pub use replicated::Replicated;
