@@ -15,11 +15,13 @@ use genuma_align::engine::{self, Engine, Layout, Minibwa, Strobealign, minibwa, 
 use genuma_align::header::{Command, ReadGroup, header};
 use genuma_align::markdup::{Libraries, Marking};
 use genuma_align::pipeline::{self, Job, Output, PIECE, Reads};
-use genuma_align::placement::{self, Loaded, Wish, as_chosen, plan};
+use genuma_align::placement::{self, Loaded, Measured, Wish, as_chosen, plan};
 use genuma_align::sort::{self, BamFile, Header, Sorter};
 use genuma_farm::seats;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Source, Sysfs};
+use genuma_probe::MachineProfile;
+use genuma_probe::profile::Kernel;
 use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::{Cut, Meter, ReadBatch, ReadStream, StreamOptions};
 use genuma_somatic::pipeline::Watch;
@@ -29,7 +31,7 @@ use crate::call::budget;
 use crate::failure::Usage;
 use crate::index::EngineName;
 use crate::progress::Progress;
-use crate::{command, sizes};
+use crate::{command, machine, sizes};
 use outcome::{Outcome, Placed, Seconds};
 
 /// Least memory for sorting: a block of records and what merges them.
@@ -121,6 +123,9 @@ pub struct Args {
     /// Where the index lies on a machine with several nodes
     #[arg(long, value_enum, default_value_t = Placement::Auto, help_heading = "Resources")]
     placement: Placement,
+    /// machine.json of `genuma probe` on this machine, for --placement auto [default: what GENUMA_MACHINE names]
+    #[arg(long, value_name = "FILE", help_heading = "Resources")]
+    machine: Option<PathBuf>,
     /// Memory for sorting, such as 8G or 512M (powers of 1024); what does not fit goes to the work folder
     /// [default: a quarter of what is free]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
@@ -143,6 +148,8 @@ struct Run<'a> {
     target: Target,
     groups: Vec<ReadGroup>,
     topology: Topology,
+    /// Of the machine, if it was probed.
+    measured: Option<Measured>,
     threads: usize,
     /// For sorting (bytes).
     memory: usize,
@@ -166,6 +173,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single)?;
     let groups = lanes::groups(&args.read_group, lanes.len())?;
     let topology = Sysfs::new().topology()?;
+    let measured = machine::profile(args.machine.as_deref(), &topology)?.map(|profile| measured(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
     let meter = Arc::new(Meter::default());
     let inflaters = (threads / 4).clamp(1, 8);
@@ -180,7 +188,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     stream.fill(&mut first)?;
     let progress = Progress::start();
     let to_stdout = matches!(target, Target::Stdout);
-    let run = Run { args, target, groups, topology, threads, memory, progress, start };
+    let run = Run { args, target, groups, topology, measured, threads, memory, progress, start };
     let reads = Opened { stream, first, layouts, meter };
     let done = match args.engine {
         EngineName::Minibwa => run.minibwa(reads),
@@ -191,6 +199,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Err(error) if to_stdout && is_broken_pipe(&error) => Ok(()),
         Err(error) if to_stdout && error.is::<io::Error>() => Err(error.context("standard output")),
         done => done,
+    }
+}
+
+/// What decides where an index lies.
+fn measured(profile: &MachineProfile) -> Measured {
+    let nodes = profile.topology.memory_nodes();
+    let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (from, to)));
+    let latency = |(from, to)| Some(((from, to), profile.latency_between(from, to)?.median));
+    let bandwidth = |node| Some((node, profile.bandwidth_between(Kernel::Read, node, node)?.total.median));
+    Measured {
+        latency: pairs.filter_map(latency).collect(),
+        bandwidth: nodes.iter().filter_map(bandwidth).collect(),
     }
 }
 
@@ -289,7 +309,7 @@ impl Run<'_> {
         load: impl Fn() -> Result<E, engine::Error> + Sync,
     ) -> anyhow::Result<()> {
         self.progress.begins("load", None);
-        let plan = plan(self.args.placement.into(), &self.topology, index_bytes);
+        let plan = plan(self.args.placement.into(), &self.topology, self.measured.as_ref(), index_bytes);
         let loading = Instant::now();
         let engine = Loaded::load(&plan.choice, load).map_err(|error| match error {
             placement::Error::Engine(error) => anyhow::Error::new(error),

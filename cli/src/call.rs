@@ -5,7 +5,7 @@ mod fingerprint;
 mod lengths;
 mod outcome;
 mod outputs;
-mod room;
+pub mod room;
 mod work;
 
 use std::fs;
@@ -196,7 +196,7 @@ fn inspect(job: &Job) -> anyhow::Result<Option<Genome>> {
 
 /// What a reference will take.
 #[derive(Debug, Clone, Copy)]
-struct Genome {
+pub struct Genome {
     bases: u64,
     /// Whether an index lies beside it.
     indexed: bool,

@@ -4,13 +4,17 @@ mod align;
 mod call;
 mod command;
 mod completions;
+mod count;
 mod evaluate;
 mod failure;
 mod index;
+mod machine;
 mod man;
 mod probe;
 mod progress;
+mod query;
 mod report;
+mod run;
 mod signals;
 mod simulate;
 mod sizes;
@@ -47,8 +51,11 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Call(call::Args),
+    Count(count::Args),
+    Query(query::Args),
     Index(index::Args),
     Align(align::Args),
+    Run(run::Args),
     Simulate(simulate::Args),
     Evaluate(evaluate::Args),
     Topology(topology::Args),
@@ -62,8 +69,11 @@ fn main() -> ExitCode {
     cli.voice.set();
     let done = signals::heed().and_then(|()| match cli.verb {
         Verb::Call(args) => call::run(args),
+        Verb::Count(args) => count::run(&args),
+        Verb::Query(args) => query::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Align(args) => align::run(&args),
+        Verb::Run(args) => run::run(&args),
         Verb::Simulate(args) => simulate::run(args),
         Verb::Evaluate(args) => evaluate::run(args),
         Verb::Topology(args) => topology::run(&args),

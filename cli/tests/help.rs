@@ -7,8 +7,20 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 9] =
-    ["call", "index", "align", "simulate", "evaluate", "topology", "probe", "completions", "man"];
+const VERBS: [&str; 12] = [
+    "call",
+    "count",
+    "query",
+    "index",
+    "align",
+    "run",
+    "simulate",
+    "evaluate",
+    "topology",
+    "probe",
+    "completions",
+    "man",
+];
 
 fn help(verb: &str) -> String {
     run([verb, "--help"]).well().stdout
@@ -27,9 +39,21 @@ fn options(verb: &str) -> BTreeSet<String> {
 #[test]
 fn help_is_as_reviewed() {
     // One file a verb: a change of help is seen in review. GENUMA_BLESS=1 writes them anew.
-    for verb in
-        ["", "call", "index", "align", "simulate", "evaluate", "topology", "probe", "completions", "man"]
-    {
+    for verb in [
+        "",
+        "call",
+        "count",
+        "query",
+        "index",
+        "align",
+        "run",
+        "simulate",
+        "evaluate",
+        "topology",
+        "probe",
+        "completions",
+        "man",
+    ] {
         let said = if verb.is_empty() { run(["--help"]).well().stdout } else { help(verb) };
         let name = if verb.is_empty() { "genuma" } else { verb };
         let path = format!("{}/tests/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));

@@ -1,0 +1,199 @@
+//! What a count writes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use genuma_flash::{MAX_NOTE, Spec, TableWriter};
+use genuma_kmers::{CountStats, Sorted};
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_reads::dna;
+use genuma_somatic::outcome::UnitCost;
+use genuma_somatic::unit::process_cost;
+use serde_json::json;
+use tracing::warn;
+
+use super::Named;
+use super::note::Note;
+use crate::failure::Usage;
+use crate::{command, signals};
+
+/// One in so many k-mers is kept in memory by whoever looks them up: those that reads have most often, ...
+const HOT_ONE_IN: u64 = 1024;
+/// ... up to so many.
+const MOST_HOT: u64 = 1 << 16;
+
+/// Where the k-mers go.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A table on flash.
+    Table(PathBuf),
+    /// Text.
+    Text(PathBuf),
+}
+
+/// What was written there.
+#[derive(Debug, Clone, Copy)]
+pub struct Written {
+    /// K-mers.
+    pub entries: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+impl Target {
+    /// By the end of the name.
+    pub fn of(path: &Path) -> Result<Self, Usage> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gkt") => Ok(Target::Table(path.to_path_buf())),
+            Some("tsv") => Ok(Target::Text(path.to_path_buf())),
+            _ => Err(Usage(format!("-o {}: give a name that ends in .gkt or .tsv", path.display()))),
+        }
+    }
+
+    /// Sees that an interrupted run leaves nothing half done. Text does so by itself.
+    pub fn discard_on_interruption(&self) {
+        let Target::Table(path) = self else { return };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let partial = path.with_file_name(format!(".{name}.partial"));
+        signals::on_interruption(Some(Box::new(move || {
+            // What was not begun is not there.
+            let _ = std::fs::remove_file(&partial);
+            None
+        })));
+    }
+
+    /// Writes all k-mers in order, holding at most `memory` bytes.
+    pub fn write<const S: usize>(
+        &self,
+        sorted: &Sorted<S>,
+        note: &Note,
+        memory: u64,
+    ) -> anyhow::Result<Written> {
+        match self {
+            Target::Table(path) => table(path, sorted, note, memory),
+            Target::Text(path) => text(path, sorted, note),
+        }
+    }
+}
+
+fn table<const S: usize>(
+    path: &Path,
+    sorted: &Sorted<S>,
+    note: &Note,
+    memory: u64,
+) -> anyhow::Result<Written> {
+    let entries = sorted.len();
+    let hot_entries = (entries / HOT_ONE_IN).min(MOST_HOT) as usize;
+    let bytes = serde_json::to_vec(note)?;
+    if bytes.len() > MAX_NOTE {
+        return Err(Usage("the names of the samples are too long: shorten them".to_owned()).into());
+    }
+    let mut spec = Spec { hot_entries, note: bytes, ..Spec::new(note.value_bytes(), entries) };
+    while spec.filter_bits > 0 && spec.memory() > memory / 2 {
+        spec.filter_bits -= 1;
+    }
+    if spec.filter_bits < Spec::new(0, 0).filter_bits {
+        warn!(
+            "{}: the filter that tells absent k-mers has {} bits a k-mer to stay within the memory: looking absent ones up \
+             takes longer; raise --memory for a whole filter",
+            path.display(),
+            spec.filter_bits
+        );
+    }
+    sorted.shrink(memory.saturating_sub(spec.memory()))?;
+    let mut writer = TableWriter::create(path, spec)?;
+    let mut value = Vec::new();
+    sorted.for_each(|kmer, counts| {
+        note.value(counts, &mut value);
+        let weight = counts.iter().map(|&count| u64::from(count)).sum();
+        writer.push(kmer, &value, weight).map_err(anyhow::Error::from)
+    })?;
+    let written = writer.finish()?;
+    Ok(Written { entries, bytes: written.bytes })
+}
+
+fn text<const S: usize>(path: &Path, sorted: &Sorted<S>, note: &Note) -> anyhow::Result<Written> {
+    let mut file = AtomicFile::create(path)?;
+    let mut bytes = 0;
+    let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
+    let mut put = |line: &mut Vec<u8>| {
+        bytes += line.len() as u64;
+        let put = file.write_all(line);
+        line.clear();
+        put.map_err(anyhow::Error::from)
+    };
+    put(&mut line)?;
+    sorted.for_each(|kmer, counts| {
+        line.extend((0..note.k).rev().map(|base| dna::base((kmer >> (2 * base)) as u8 & 3)));
+        for count in &counts[..note.samples.len()] {
+            write!(line, "\t{count}")?;
+        }
+        line.push(b'\n');
+        put(&mut line)
+    })?;
+    file.finish()?;
+    Ok(Written { entries: sorted.len(), bytes })
+}
+
+/// A finished count.
+#[derive(Debug)]
+pub struct Outcome<'a, const S: usize> {
+    pub note: Note,
+    pub stats: CountStats<S>,
+    pub spectra: &'a [Vec<u64>; S],
+    pub written: Written,
+    pub costs: Vec<UnitCost>,
+}
+
+impl<const S: usize> Outcome<'_, S> {
+    /// Writes how many k-mers there are of each count, up to the last count that any k-mer has; with names of columns where
+    /// there are several samples.
+    pub fn histogram(&self, path: &Path) -> anyhow::Result<()> {
+        let samples = &self.note.samples;
+        let spectra = &self.spectra[..samples.len()];
+        let last = spectra.iter().filter_map(|s| s.iter().rposition(|&kmers| kmers > 0)).max().unwrap_or(0);
+        let mut file = AtomicFile::create(path)?;
+        if samples.len() > 1 {
+            writeln!(file, "count\t{}", samples.join("\t"))?;
+        }
+        for count in 1..=last {
+            let kmers: Vec<String> = spectra.iter().map(|spectrum| spectrum[count].to_string()).collect();
+            writeln!(file, "{count}\t{}", kmers.join("\t"))?;
+        }
+        Ok(file.finish()?)
+    }
+
+    /// Writes what was done.
+    pub fn json(&self, path: &Path, samples: &[Named], wall: Duration) -> anyhow::Result<()> {
+        let Outcome { note, stats, written, costs, .. } = self;
+        let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
+            .map(|((name, files), (bases, kmers))| {
+                json!({ "name": name, "files": files, "bases": bases, "kmers": kmers })
+            })
+            .collect();
+        let (cpu_s, peak_bytes) = process_cost();
+        let value = json!({
+            "command": command::line(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "k": note.k,
+            "min_count": note.min_count,
+            "min_base_quality": note.min_base_quality,
+            "samples": samples,
+            "distinct": stats.distinct,
+            "written": { "kmers": written.entries, "bytes": written.bytes },
+            "bins": stats.bins,
+            "extra_passes": stats.extra_passes,
+            "packed_bytes": stats.packed_bytes,
+            "spilled_bytes": stats.spilled_bytes,
+            "wall_s": wall.as_secs_f64(),
+            "cpu_s": cpu_s,
+            "peak_bytes": peak_bytes,
+            "steps": costs,
+        });
+        let mut file = AtomicFile::create(path)?;
+        serde_json::to_writer_pretty(&mut file, &value)?;
+        writeln!(file)?;
+        Ok(file.finish()?)
+    }
+}

@@ -1,0 +1,27 @@
+//! What `genuma probe` measured of this machine, for the verbs that place things.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use genuma_machine::Topology;
+use genuma_probe::MachineProfile;
+use tracing::warn;
+
+/// Names the profile where no option does.
+pub const VARIABLE: &str = "GENUMA_MACHINE";
+
+/// The profile at `path`, else the one that the environment names, if it is of a machine with the nodes of this one.
+///
+/// # Errors
+/// There is no such file, or it is no profile.
+pub fn profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
+    let named = || env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let Some(path) = path.map(Path::to_path_buf).or_else(named) else { return Ok(None) };
+    let profile = MachineProfile::load(&path)?;
+    let (there, here) = (profile.topology.memory_nodes(), topology.memory_nodes());
+    if there != here {
+        warn!("{}: of another machine (memory on nodes {there}, here on {here}): not used", path.display());
+        return Ok(None);
+    }
+    Ok(Some(profile))
+}

@@ -1,0 +1,228 @@
+//! `genuma run`: somebody else's aligner, unmodified, under the strategy that suits the machine.
+
+mod outcome;
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::value_parser;
+use genuma_machine::Topology;
+use genuma_machine::topology::{Source, Sysfs};
+use genuma_reads::Meter;
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_somatic::pipeline::Watch;
+use genuma_strategy::instance::{Words, kill_all};
+use genuma_strategy::invocation::{Determinism, Output, Reads};
+use genuma_strategy::merge::Program;
+use genuma_strategy::run::{Error, Plan, Summary};
+use genuma_strategy::{Invocation, Memory, Strategy, layout, preset, replica};
+use tracing::{debug, info, warn};
+
+use crate::failure::Usage;
+use crate::progress::Progress;
+use crate::{command, signals};
+use outcome::Outcome;
+
+/// Run an aligner, unmodified, where the machine's memory suits it.
+///
+/// The command is the aligner's own, as you would type it: bwa (mem, aln, samse, sampe), bwa-mem2, minibwa, bowtie2, minimap2, strobealign,
+/// SNAP or GEM3. genuma reads the reads once and deals them to one or several instances of the aligner, each on its own CPUs and memory, and
+/// merges what they write into the order of the reads: the same records as the plain command would give, and one more @PG line.
+///
+/// {threads} in the command is the number of threads that genuma chooses. Any other program that reads FASTQ and writes SAM, read by read
+/// in the order of the reads, runs as well: write {reads1} and {reads2}, or {reads}, or nothing for standard input, where its reads belong,
+/// and name the files with --reads.
+#[derive(Debug, clap::Args)]
+#[command(
+    about = "Run any aligner where the machine's memory suits it",
+    after_help = "Examples:\n  \
+    bwa mem on all CPUs:\n    \
+    genuma run -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz > out.sam\n  \
+    Four instances, each with its memory on its own nodes:\n    \
+    genuma run --strategy 4xbind -o out.sam -- bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
+    A program genuma does not know:\n    \
+    genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}"
+)]
+pub struct Args {
+    /// How many instances, and where the memory of each lies: auto, or default, local, interleave, weighted or bind, or several
+    /// instances as 4xbind
+    #[arg(long, value_name = "WORD", default_value = "auto", help_heading = "Method")]
+    strategy: String,
+
+    /// Threads of all instances together [default: those that the command says, else all processors]
+    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    threads: Option<u16>,
+
+    /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane
+    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    reads: Vec<PathBuf>,
+    /// Each file of --reads holds read 1 and read 2 in turn
+    #[arg(long, requires = "reads", help_heading = "Input")]
+    interleaved: bool,
+    /// Each file of --reads holds reads without mates
+    #[arg(long, requires = "reads", conflicts_with = "interleaved", help_heading = "Input")]
+    single: bool,
+
+    /// Where the records go [default: where the command says, else stdout]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    out: Option<PathBuf>,
+    /// Also write what was done, with times and places, as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// The aligner and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let mut invocation = preset::understand(&args.command).map_err(usage)?;
+    if invocation.reads == Reads::Unnamed || !args.reads.is_empty() {
+        let reads = named(&args.reads, args.interleaved, args.single)?;
+        invocation = invocation.with_reads(reads).map_err(usage)?;
+    }
+    let out = args.target(&invocation)?;
+    invocation.check()?;
+    let topology = Sysfs::new().topology()?;
+    let all = topology.allowed.cpus.len().max(1);
+    let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(all);
+    let (strategy, why) = match args.strategy.as_str() {
+        "auto" => choose(&topology),
+        word => (word.parse::<Strategy>().map_err(|e| Usage(e.to_string()))?, "you chose it".to_owned()),
+    };
+    Plan::check(&invocation, strategy).map_err(|e| Usage(e.to_string()))?;
+    if let (Determinism::Loose(why), 2..) = (&invocation.determinism, strategy.instances) {
+        warn!("records may differ from those of the plain run: {why}");
+    }
+    let seats = layout::seats(&strategy, &topology, threads)?;
+    replica::fit(&invocation, &seats, invocation.depends.block(threads).unwrap_or(0))?;
+    signals::on_interruption(Some(Box::new(|| {
+        kill_all();
+        replica::remove_all();
+        None
+    })));
+    let prepared = replica::prepare(&invocation, strategy, &seats)?;
+    if let Some(note) = &prepared.note {
+        info!("{note}");
+    }
+    info!("strategy {strategy}: {why}");
+    let alone = seats.len() == 1 && tracing::enabled!(tracing::Level::INFO);
+    let plan = Plan {
+        strategy,
+        why,
+        seats,
+        invocations: prepared.invocations,
+        threads,
+        plain: plain(&invocation, threads),
+        genuma: Program {
+            name: "genuma".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            line: command::line(),
+        },
+        words: if alone { Words::Passed } else { Words::Logged },
+    };
+    debug!("{} threads on {} instances", threads, plan.seats.len());
+    let Some(summary) = plan_to(&plan, out.as_ref())? else { return Ok(()) };
+    drop(prepared.replicas);
+    let outcome = Outcome { command: command::line(), plan: &plan, summary };
+    outcome.warn();
+    if let Some(path) = &args.json {
+        outcome.write(path)?;
+    }
+    info!("{}", outcome.line(out.as_deref()));
+    Ok(())
+}
+
+/// A command that is not understood is wrong usage; what is missing on the machine is not.
+fn usage(error: genuma_strategy::invocation::Error) -> anyhow::Error {
+    use genuma_strategy::invocation::Error as Wrong;
+    match error {
+        missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Io { .. }) => missing.into(),
+        wrong => Usage(wrong.to_string()).into(),
+    }
+}
+
+/// The strategy where none is given: on one node there is nothing to place; on several, one instance whose memory is spread over them all,
+/// so that no node's memory is the one that all threads wait for (lenis2015).
+fn choose(topology: &Topology) -> (Strategy, String) {
+    match topology.memory_nodes().len() {
+        0 | 1 => (Strategy::PLAIN, "one node: nothing to place".to_owned()),
+        n => {
+            let spread = Strategy { instances: 1, memory: Memory::Interleave };
+            (spread, format!("{n} nodes: spread evenly over all of them"))
+        }
+    }
+}
+
+/// Reads that the command line of genuma names.
+fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Usage> {
+    if files.is_empty() {
+        return Err(Usage("no reads: name them with --reads".to_owned()));
+    }
+    if interleaved {
+        return Ok(Reads::Interleaved(files.to_vec()));
+    }
+    if single || files.len() == 1 {
+        return Ok(Reads::Single(files.to_vec()));
+    }
+    match files.as_chunks::<2>() {
+        (pairs, []) => Ok(Reads::Paired(pairs.to_vec())),
+        (_, [last, ..]) => Err(Usage(format!(
+            "{}: has no mate file: give files of read 1 and read 2 in turn, or say --interleaved or --single",
+            last.display()
+        ))),
+    }
+}
+
+/// The words of the plain run.
+fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
+    let threads = threads.to_string();
+    invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
+}
+
+impl Args {
+    /// The file that records go to; none for standard output.
+    fn target(&self, invocation: &Invocation) -> Result<Option<PathBuf>, Usage> {
+        match (&self.out, &invocation.output) {
+            (None, Output::Stdout) => Ok(None),
+            (None, Output::File(path)) => Ok(Some(path.clone())),
+            (Some(path), Output::Stdout) if path.as_os_str() == "-" => Ok(None),
+            (Some(path), Output::Stdout) => Ok(Some(path.clone())),
+            (Some(path), Output::File(other)) => Err(Usage(format!(
+                "-o {} and {} in the command: name one output",
+                path.display(),
+                other.display()
+            ))),
+        }
+    }
+}
+
+/// Runs a plan into a file or to standard output; none when whoever reads that has seen enough.
+fn plan_to(plan: &Plan, out: Option<&PathBuf>) -> anyhow::Result<Option<Summary>> {
+    let meter = Arc::new(Meter::default());
+    let progress = Progress::start();
+    progress.begins("run", Some(Arc::clone(&meter)));
+    match out {
+        Some(path) => {
+            let mut file = AtomicFile::create(path)?;
+            let summary = plan.run(meter, &mut file)?;
+            file.finish()?;
+            Ok(Some(summary))
+        }
+        None => {
+            let mut stdout = io::stdout().lock();
+            match plan.run(meter, &mut stdout) {
+                Ok(summary) => {
+                    stdout.flush()?;
+                    Ok(Some(summary))
+                }
+                Err(Error::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(None),
+                Err(Error::Write(error)) => Err(anyhow::Error::new(error).context("standard output")),
+                Err(error) => Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What was done, as a line and as JSON.
+
+use std::io::Write;
+use std::path::Path;
+
+use genuma_reads::atomic_file::AtomicFile;
+use genuma_strategy::pages::shares;
+use genuma_strategy::run::{Plan, Summary};
+use serde_json::{Value, json};
+use tracing::warn;
+
+/// A finished run.
+pub struct Outcome<'a> {
+    pub command: String,
+    pub plan: &'a Plan,
+    pub summary: Summary,
+}
+
+impl Outcome<'_> {
+    /// Says which instances have their index elsewhere than asked.
+    pub fn warn(&self) {
+        for (i, instance) in self.summary.instances.iter().enumerate() {
+            if let (Some(false), Some(pages), Some(policy)) =
+                (instance.as_asked, &instance.pages, &instance.policy)
+            {
+                warn!("instance {}: {policy} was asked, but its index is on {}", i + 1, shares(&pages.index));
+            }
+        }
+    }
+
+    /// The last line: how many, how fast, where.
+    pub fn line(&self, out: Option<&Path>) -> String {
+        let summary = &self.summary;
+        let mut line = format!(
+            "{} reads in {:.1} s ({:.0} reads/s), {:.1} s of CPU time; strategy {}",
+            summary.reads,
+            summary.wall_s,
+            summary.reads_per_s(),
+            summary.instances_cpu_s + summary.own_cpu_s,
+            self.plan.strategy
+        );
+        let index = summary.index_on_nodes();
+        if !index.is_empty() {
+            line += &format!(", index on {}", shares(&index));
+        }
+        match out {
+            Some(path) => line + &format!("; see {}", path.display()),
+            None => line,
+        }
+    }
+
+    /// Writes all numbers to a file.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let mut file = AtomicFile::create(path)?;
+        serde_json::to_writer_pretty(&mut file, &self.json())?;
+        file.write_all(b"\n")?;
+        Ok(file.finish()?)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "genuma": env!("CARGO_PKG_VERSION"),
+            "command": self.command,
+            "aligner": self.plan.invocations.first().map(|invocation| &invocation.aligner),
+            "strategy": self.plan.strategy,
+            "why": self.plan.why,
+            "threads": self.plan.threads,
+            "reads_per_s": self.summary.reads_per_s(),
+            "run": self.summary,
+        })
+    }
+}

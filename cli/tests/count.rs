@@ -1,0 +1,238 @@
+//! `genuma count` and `genuma query`: the same answers from table and text, whatever the threads and the memory.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{genuma, gzip, names, run, scratch};
+
+const K: usize = 31;
+
+/// FASTQ of reads from both strands of one genome, with a letter that is no base in each; `seed` makes other reads.
+fn fastq(seed: u64, reads: usize) -> String {
+    let mut state = 7u64;
+    let mut below = move |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    let genome: String = (0..5000).map(|_| ['A', 'C', 'G', 'T'][below(4) as usize]).collect();
+    (0..seed).for_each(|_| _ = below(2));
+    let mut text = String::new();
+    for i in 0..reads {
+        let at = below(4900) as usize;
+        let mut seq = genome.as_bytes()[at..at + 100].to_vec();
+        seq[below(100) as usize] = b'N';
+        if below(2) == 1 {
+            seq = revcomp(&seq);
+        }
+        let seq = String::from_utf8(seq).expect("ASCII");
+        text += &format!("@r{i}\n{seq}\n+\n{}\n", "I".repeat(100));
+    }
+    text
+}
+
+fn revcomp(seq: &[u8]) -> Vec<u8> {
+    let other = |&base: &u8| match base {
+        b'A' => b'T',
+        b'C' => b'G',
+        b'G' => b'C',
+        b'T' => b'A',
+        other => other,
+    };
+    seq.iter().rev().map(other).collect()
+}
+
+/// Counts of each k-mer in the samples given as FASTQ text, seen at least `least` times in all of them together.
+fn expected<const S: usize>(samples: [&str; S], least: u32) -> BTreeMap<String, [u32; S]> {
+    let mut counts = BTreeMap::<String, [u32; S]>::new();
+    for (sample, text) in samples.iter().enumerate() {
+        for seq in text.lines().skip(1).step_by(4) {
+            for kmer in seq.as_bytes().windows(K).filter(|kmer| !kmer.contains(&b'N')) {
+                let canonical = kmer.to_vec().min(revcomp(kmer));
+                counts.entry(String::from_utf8(canonical).expect("ASCII")).or_insert([0; S])[sample] += 1;
+            }
+        }
+    }
+    counts.retain(|_, counts| counts.iter().sum::<u32>() >= least);
+    counts
+}
+
+fn text<const S: usize>(names: [&str; S], counts: &BTreeMap<String, [u32; S]>) -> String {
+    let mut text = format!("kmer\t{}\n", names.join("\t"));
+    for (kmer, counts) in counts {
+        text += &format!("{kmer}\t{}\n", counts.map(|n| n.to_string()).join("\t"));
+    }
+    text
+}
+
+fn name(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn write(folder: &Path, file: &str, text: &str) -> PathBuf {
+    let path = folder.join(file);
+    fs::write(&path, text).expect("written");
+    path
+}
+
+#[test]
+fn text_and_table_hold_every_kmer() {
+    let folder = scratch("whole");
+    let reads = [fastq(0, 400), fastq(1, 300)];
+    let [normal, tumor] = [0, 1].map(|i| write(&folder, &format!("{i}.fq"), &reads[i]));
+    let (tsv, gkt) = (folder.join("pair.tsv"), folder.join("pair.gkt"));
+    let input = ["count", "--normal", name(&normal), "--tumor", name(&tumor), "-o"];
+    run(input.iter().chain(&[name(&tsv)])).well();
+    let expected = expected([&reads[0], &reads[1]], 2);
+    assert!(expected.len() > 4000);
+    assert_eq!(fs::read_to_string(&tsv).expect("text"), text(["normal", "tumor"], &expected));
+
+    let (hist, json) = (folder.join("hist"), folder.join("json"));
+    run(input.iter().chain(&[name(&gkt), "--histogram", name(&hist), "--json", name(&json)])).well();
+    // A sequence with all that is there, absent k-mers between, and the letters of foreign windows.
+    let sequence = expected.keys().map(String::as_str).collect::<Vec<_>>().join("N");
+    let fasta = write(&folder, "all.fa", &format!(">all of them\n{sequence}\n>none\n{}\n", "AC".repeat(20)));
+    let answers = run(["query", name(&gkt), name(&fasta)]).well().stdout;
+    let mut lines = answers.lines();
+    assert_eq!(lines.next(), Some("sequence\tposition\tkmer\tnormal\ttumor"));
+    for (i, (kmer, [normal, tumor])) in expected.iter().enumerate() {
+        let line = format!("all\t{}\t{kmer}\t{normal}\t{tumor}", i * (K + 1) + 1);
+        assert_eq!(lines.next(), Some(&line[..]));
+    }
+    let none: Vec<&str> = lines.collect();
+    assert_eq!(none.len(), 40 - K + 1);
+    assert!(none.iter().all(|line| line.starts_with("none\t") && line.ends_with("\t0\t0")), "{none:?}");
+
+    let all = self::expected([&reads[0], &reads[1]], 1);
+    let histogram = fs::read_to_string(hist).expect("a histogram");
+    assert_eq!(histogram.lines().next(), Some("count\tnormal\ttumor"));
+    for line in histogram.lines().skip(1) {
+        let row: Vec<u32> = line.split('\t').map(|n| n.parse().expect("a number")).collect();
+        let kmers = |sample: usize| all.values().filter(|counts| counts[sample] == row[0]).count() as u32;
+        assert_eq!(row[1..], [kmers(0), kmers(1)], "count {}", row[0]);
+    }
+    let summary = fs::read_to_string(json).expect("a summary");
+    for part in [format!("\"kmers\": {}", expected.len()), format!("\"distinct\": {}", all.len())] {
+        assert!(summary.contains(&part), "{part}: {summary}");
+    }
+}
+
+#[test]
+fn threads_memory_and_packing_do_not_show() {
+    let folder = scratch("same");
+    let reads = fastq(2, 3000);
+    let plain = write(&folder, "a.fq", &reads);
+    let packed = folder.join("a.fq.gz");
+    gzip(packed.clone(), reads.as_bytes());
+    let mut tables = Vec::new();
+    for (i, (file, options)) in [
+        (&plain, &["-t", "1", "--memory", "80M"][..]),
+        (&packed, &["-t", "3"]),
+        (&plain, &["--memory", "1G"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.join(format!("{i}.gkt"));
+        run(["count", name(file), "-o", name(&out)].iter().chain(options)).well();
+        tables.push(fs::read(out).expect("a table"));
+    }
+    assert!(tables.windows(2).all(|two| two[0] == two[1]));
+}
+
+#[test]
+fn samples_have_names_and_files() {
+    let folder = scratch("named");
+    let reads = [0, 1, 2].map(|seed| fastq(seed, 100));
+    let [a, b, c] = [0, 1, 2].map(|i| write(&folder, &format!("{i}.fq"), &reads[i]));
+    let out = folder.join("x.tsv");
+    let both = format!("b={},{}", name(&a), name(&b));
+    let other = format!("a={}", name(&c));
+    let args = ["--min-count", "3", "-o", name(&out)];
+    run(["count", "--sample", &both, "--sample", &other].iter().chain(&args)).well();
+    let joined = reads[0].clone() + &reads[1];
+    let expected = text(["b", "a"], &expected([&joined, &reads[2]], 3));
+    assert_eq!(fs::read_to_string(out).expect("text"), expected);
+}
+
+#[test]
+fn extreme_reads_are_counted() {
+    let folder = scratch("extreme");
+    let one = |seq: &str, times: usize| format!("@r\n{seq}\n+\n{}\n", "I".repeat(seq.len())).repeat(times);
+    let repeated = fastq(3, 1).lines().nth(1).expect("a read").replace('N', "A");
+    let cases =
+        [one(&"A".repeat(100), 20_000), one(&repeated, 20_000), one(&"N".repeat(100), 50), one("ACGT", 9)];
+    for (i, reads) in cases.iter().enumerate() {
+        let (file, out) = (write(&folder, "a.fq", reads), folder.join("x.tsv"));
+        run(["count", name(&file), "-o", name(&out), "--memory", "100M"]).well();
+        let text = fs::read_to_string(out).expect("text");
+        assert_eq!(text, self::text(["reads"], &expected([reads], 2)), "case {i}");
+    }
+}
+
+/// Asserts that a run ends with `code` and one line of error that has all of `parts`.
+#[track_caller]
+fn refused(args: &[&str], code: i32, parts: &[&str]) {
+    let ended = run(args);
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    let errors: Vec<&str> = ended.stderr.lines().filter(|l| l.contains("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{}", ended.stderr);
+    parts.iter().for_each(|part| assert!(errors[0].contains(part), "'{part}' is not in: {}", errors[0]));
+}
+
+#[test]
+fn faults_are_told_and_leave_nothing() {
+    let folder = scratch("faults");
+    let reads = write(&folder, "a.fq", &fastq(0, 50));
+    let (whole, cut) = (folder.join("b.fq.gz"), folder.join("c.fq.gz"));
+    gzip(whole.clone(), fastq(1, 2000).as_bytes());
+    let bytes = fs::read(&whole).expect("gzip");
+    fs::write(&cut, &bytes[..bytes.len() / 2]).expect("written");
+    let out = folder.join("x.gkt");
+    let (reads, cut, x) = (name(&reads), name(&cut), name(&out));
+    refused(&["count", cut, "-o", x], 1, &["c.fq.gz", "truncated"]);
+    refused(&["count", reads, "-o", "x.kmc"], 2, &[".gkt or .tsv"]);
+    refused(&["count", reads, "-o", x, "--memory", "1M"], 2, &["too little", "raise --memory"]);
+    refused(&["count", reads, reads, "-o", x], 1, &["a.fq"]);
+    refused(&["count", reads, "-o", x, "--work", "/no/such"], 2, &["/no/such: is not a folder"]);
+    let many: Vec<String> = (0..9).flat_map(|i| ["--sample".into(), format!("s{i}={reads}")]).collect();
+    let many: Vec<&str> = ["count", "-o", x].into_iter().chain(many.iter().map(String::as_str)).collect();
+    refused(&many, 2, &["9 samples", "at most 8"]);
+    assert_eq!(names(&folder), ["a.fq", "b.fq.gz", "c.fq.gz"]);
+
+    refused(&["query", x, reads], 1, &["x.gkt", "cannot open"]);
+    refused(&["query", reads, reads], 1, &["a.fq"]);
+    run(["count", reads, "-o", x]).well();
+    let mut table = fs::read(&out).expect("a table");
+    table[5000] ^= 4;
+    fs::write(&out, table).expect("written");
+    refused(&["query", x, reads], 1, &["x.gkt", "damaged"]);
+}
+
+#[test]
+fn a_killed_count_is_no_harm_to_the_next() {
+    let folder = scratch("killed");
+    let reads = folder.join("a.fq.gz");
+    gzip(reads.clone(), fastq(5, 60_000).as_bytes());
+    let out = folder.join("x.gkt");
+    let args = ["count", name(&reads), "-o", name(&out), "--memory", "90M"];
+    run(args).well();
+    let whole = fs::read(&out).expect("a table");
+    fs::remove_file(&out).expect("removed");
+    for pause in [5, 50, 100, 150, 200, 300] {
+        let mut killed = genuma().args(args).arg("-q").spawn().expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        killed.kill().expect("SIGKILL");
+        killed.wait().expect("it ends");
+        if out.exists() {
+            assert!(fs::read(&out).expect("a table") == whole, "a table appears whole or not at all");
+            fs::remove_file(&out).expect("removed");
+        }
+        run(args).well();
+        assert!(fs::read(&out).expect("a table") == whole, "killed after {pause} ms");
+        fs::remove_file(&out).expect("removed");
+        assert_eq!(names(&folder), ["a.fq.gz"]);
+    }
+}

@@ -1,0 +1,289 @@
+//! `genuma run`: the records of the plain run, whatever the number of instances.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use common::{genuma, gzip, installed, scratch};
+
+/// A genome with repeats, so that ties are to be broken, its indexes, and reads of it.
+struct Fixture {
+    folder: PathBuf,
+}
+
+/// A small generator of numbers: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn bases(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| b"ACGT"[self.below(4) as usize]).collect()
+    }
+}
+
+const PAIRS: u64 = 3000;
+const LENGTH: usize = 100;
+
+fn fixture() -> &'static Fixture {
+    static MADE: OnceLock<Fixture> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let folder = scratch("fixture");
+        let mut random = Random(7);
+        let repeats: Vec<Vec<u8>> = (0..4).map(|_| random.bases(700)).collect();
+        let mut genome = Vec::new();
+        while genome.len() < 200_000 {
+            let unique = 200 + random.below(2500) as usize;
+            genome.extend(random.bases(unique));
+            genome.extend_from_slice(&repeats[random.below(4) as usize]);
+        }
+        let (one, two) = genome.split_at(120_000);
+        let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+        fs::write(folder.join("g.fa"), format!(">c1\n{}\n>c2\n{}\n", text(one), text(two))).expect("a file");
+        let mut mates = [String::new(), String::new()];
+        for i in 0..PAIRS {
+            let insert = 180 + random.below(200) as usize;
+            let start = random.below((genome.len() - insert) as u64) as usize;
+            let fragment = &genome[start..start + insert];
+            let complement = |b: &u8| match b {
+                b'A' => b'T',
+                b'C' => b'G',
+                b'G' => b'C',
+                _ => b'A',
+            };
+            let reverse: Vec<u8> = fragment.iter().rev().map(complement).collect();
+            for (mate, strand) in [fragment, &reverse].into_iter().enumerate() {
+                let mut seq = strand[..LENGTH].to_vec();
+                if random.below(20) == 0 {
+                    seq = random.bases(LENGTH);
+                }
+                for _ in 0..random.below(4) {
+                    seq[random.below(LENGTH as u64) as usize] = b'N';
+                }
+                let qual: String = (0..LENGTH).map(|_| (b'#' + random.below(38) as u8) as char).collect();
+                let n = mate + 1;
+                mates[mate] += &format!("@r{i}/{n} BC:Z:AC{i}\tX\n{}\n+\n{qual}\n", text(&seq));
+            }
+        }
+        for (n, text) in (1..).zip(&mates) {
+            fs::write(folder.join(format!("r{n}.fq")), text).expect("a file");
+            gzip(folder.join(format!("r{n}.fq.gz")), text.as_bytes());
+            // Two lanes.
+            let half = text.match_indices("@r1000/").next().expect("a read").0;
+            fs::write(folder.join(format!("a{n}.fq")), &text[..half]).expect("a file");
+            fs::write(folder.join(format!("b{n}.fq")), &text[half..]).expect("a file");
+        }
+        let records = |text: &str| -> Vec<String> {
+            text.lines().collect::<Vec<_>>().chunks(4).map(|r| r.join("\n") + "\n").collect()
+        };
+        let turns = records(&mates[0]).into_iter().zip(records(&mates[1])).map(|(a, b)| a + &b);
+        fs::write(folder.join("il.fq"), turns.collect::<String>()).expect("a file");
+        Fixture { folder }
+    })
+}
+
+impl Fixture {
+    /// Runs a shell command in the folder and gives what it writes.
+    #[track_caller]
+    fn shell(&self, command: &str) -> Vec<u8> {
+        let output = Command::new("bash")
+            .args(["-c", command])
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell");
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    /// Asserts that the command gives the same bytes by genuma, with any number of instances; @PG lines aside.
+    #[track_caller]
+    fn same(&self, command: &str) {
+        let plain = self.shell(command);
+        assert!(plain.len() > 10_000, "{command}: {} bytes", plain.len());
+        for strategy in ["default", "2xlocal", "4xbind"] {
+            let found = self.by_genuma(strategy, command);
+            assert!(without_programs(&found) == without_programs(&plain), "{strategy}: {command}");
+            assert_eq!(programs(&found).len(), programs(&plain).len() + usize::from(plain[0] == b'@'));
+        }
+    }
+
+    #[track_caller]
+    fn by_genuma(&self, strategy: &str, command: &str) -> Vec<u8> {
+        let output = genuma()
+            .args(["run", "--strategy", strategy, "--"])
+            .args(command.split(' '))
+            .current_dir(&self.folder)
+            .output()
+            .expect("genuma starts");
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|&b| b == b'\n')
+}
+
+fn without_programs(text: &[u8]) -> Vec<u8> {
+    lines(text).filter(|line| !line.starts_with(b"@PG")).flatten().copied().collect()
+}
+
+fn programs(text: &[u8]) -> Vec<String> {
+    let programs = lines(text).filter(|line| line.starts_with(b"@PG"));
+    programs.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()
+}
+
+#[test]
+fn bwa_mem() {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    fixture.shell("bwa index g.fa");
+    // Blocks of 200 pairs: 15 of them.
+    for command in [
+        "bwa mem -t 2 -K 40000 g.fa r1.fq r2.fq",
+        "bwa mem -t 4 -K 40000 -C -a g.fa r1.fq.gz r2.fq.gz",
+        "bwa mem -K 15050 g.fa r1.fq",
+        "bwa mem -p -K 40000 g.fa il.fq",
+        "bwa mem -t 2 -M -R @RG\\tID:x g.fa r1.fq.gz r2.fq",
+    ] {
+        let typed = command.replace("\\t", "\\\\t");
+        let plain = fixture.shell(&typed);
+        for strategy in ["default", "2xlocal", "4xbind"] {
+            let found = fixture.by_genuma(strategy, command);
+            assert!(without_programs(&found) == without_programs(&plain), "{strategy}: {command}");
+            let [own, ours] = &programs(&found)[..] else { panic!("{:?}", programs(&found)) };
+            assert_eq!(own, &programs(&plain)[0], "{strategy}");
+            assert!(ours.contains("ID:genuma\t") && ours.contains("PP:bwa\t"), "{ours}");
+            assert!(ours.contains(&format!("--strategy {strategy} -- bwa mem")), "{ours}");
+        }
+    }
+    // The numbers of the reads matter here: without them ties are broken otherwise.
+    let all = fixture.shell("bwa mem -K 40000 g.fa r1.fq r2.fq");
+    let half = fixture.shell("bwa mem -K 40000 g.fa b1.fq b2.fq");
+    assert!(!without_programs(&all).ends_with(&without_programs(&half)[1000..]));
+}
+
+#[test]
+fn bwa_aln_samse_and_sampe() {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    fixture.shell("cp g.fa h.fa; bwa index h.fa");
+    fixture.same("bwa aln -t 3 h.fa r1.fq.gz");
+    fixture.shell("bwa aln h.fa r1.fq > 1.sai; bwa aln h.fa r2.fq > 2.sai");
+    for command in ["bwa samse h.fa 1.sai r1.fq", "bwa sampe h.fa 1.sai 2.sai r1.fq.gz r2.fq.gz"] {
+        let (plain, found) = (fixture.shell(command), fixture.by_genuma("default", command));
+        assert!(without_programs(&found) == without_programs(&plain), "{command}");
+        let refused = genuma()
+            .args(["run", "--strategy", "2xbind", "--"])
+            .args(command.split(' '))
+            .current_dir(&fixture.folder)
+            .output()
+            .expect("genuma starts");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && said.contains("choose one instance"), "{said}");
+    }
+}
+
+#[test]
+fn bowtie2() {
+    if installed("bowtie2").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    fixture.shell("bowtie2-build -q g.fa g");
+    fixture.same("bowtie2 --reorder -p 2 -x g -1 r1.fq.gz -2 r2.fq.gz");
+    fixture.same("bowtie2 --reorder -p 4 -k 3 -x g -U a1.fq,b1.fq");
+    fixture.same("bowtie2 --mm -x g -1 a1.fq,b1.fq -2 a2.fq,b2.fq");
+    fixture.same("bowtie2 --local -x g --interleaved il.fq");
+}
+
+#[test]
+fn minimap2() {
+    if installed("minimap2").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    fixture.same("minimap2 -ax sr -t 2 g.fa r1.fq.gz r2.fq.gz");
+    fixture.same("minimap2 -ax sr -N 5 --secondary=yes -t 3 g.fa r1.fq");
+    fixture.same("minimap2 -ax sr -y g.fa il.fq");
+}
+
+#[test]
+fn snap_gives_the_same_set_in_the_order_of_the_reads() {
+    if installed("snap-aligner").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    fixture.shell("mkdir -p snap; snap-aligner index g.fa snap -s 20");
+    for command in [
+        "snap-aligner paired snap r1.fq r2.fq -t 2 -o -sam -",
+        "snap-aligner single snap r1.fq -t 2 -o -sam -",
+    ] {
+        let sorted = |text: &[u8]| {
+            let text = without_programs(text);
+            let mut records: Vec<Vec<u8>> = lines(&text).map(<[u8]>::to_vec).collect();
+            records.sort();
+            records
+        };
+        let plain = fixture.shell(command);
+        for strategy in ["default", "2xlocal", "4xbind"] {
+            let found = fixture.by_genuma(strategy, command);
+            assert!(sorted(&found) == sorted(&plain), "{strategy}: {command}");
+            let records = lines(&found).filter(|line| !line.starts_with(b"@"));
+            let number = |line: &[u8]| -> u64 {
+                let name = line[1..].split(|b| matches!(b, b'/' | b'\t')).next().expect("a name");
+                String::from_utf8_lossy(name).parse().expect("a number")
+            };
+            let numbers: Vec<u64> = records.map(number).collect();
+            assert!(numbers.is_sorted() && numbers.last() == Some(&(PAIRS - 1)), "{strategy}: {command}");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_not_known() {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let fixture = fixture();
+    let folder = scratch("template");
+    fixture.shell("cp g.fa t.fa; bwa index t.fa");
+    // A block large enough to hold all reads.
+    let script = "#!/bin/sh\nexec bwa mem -K 10000000 \"$@\"\n";
+    let program = folder.join("mapper");
+    fs::write(&program, script).expect("a file");
+    fixture.shell(&format!("chmod +x {}", program.display()));
+    let plain = fixture.shell("bwa mem -K 10000000 t.fa r1.fq r2.fq");
+    let (out, json) = (folder.join("out.sam"), folder.join("out.json"));
+    let output = genuma()
+        .args(["run", "--threads", "2", "--reads", "r1.fq", "r2.fq", "-o"])
+        .args([&out, Path::new("--json"), &json, Path::new("--"), &program])
+        .args(["-t", "{threads}", "t.fa", "{reads1}", "{reads2}"])
+        .current_dir(&fixture.folder)
+        .output()
+        .expect("genuma starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("one node: nothing to place"), "{said}");
+    assert!(said.contains("6000 reads in ") && said.contains("see "), "{said}");
+    assert!(without_programs(&fs::read(&out).expect("SAM")) == without_programs(&plain));
+    let summary: serde_json::Value =
+        serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("valid JSON");
+    assert_eq!(summary["run"]["reads"], 6000);
+    assert_eq!(summary["aligner"], "mapper");
+    assert_eq!(summary["strategy"], "default");
+    assert!(summary["run"]["instances_cpu_s"].as_f64() > Some(0.0), "{summary}");
+    assert_eq!(summary["run"]["instances"][0]["threads"], 2);
+}

@@ -1,0 +1,331 @@
+//! `genuma run` with what cannot be used, and with aligners that die: one line that says what and what to do, nothing left under final
+//! names, no process left behind.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::{genuma, gzip, installed, names, scratch};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// An aligner of a few lines: it answers each read with an unmapped record, in the order of the reads.
+const STUB: &str = r#"#!/usr/bin/awk -f
+BEGIN { OFS = "\t"; print "@SQ", "SN:c", "LN:9"; print "@PG", "ID:stub" }
+NR % 4 == 1 { name = substr($1, 2) }
+NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
+"#;
+
+const READS: usize = 60_000;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn reads(count: usize) -> String {
+    (0..count).map(|i| format!("@read{i}\n{}\n+\n{}\n", "ACGTA".repeat(8), "F".repeat(40))).collect()
+}
+
+fn script(path: PathBuf, text: &str) -> PathBuf {
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+    path
+}
+
+/// A folder for scripts and reads, one for output.
+fn folders(name: &str) -> (PathBuf, PathBuf) {
+    let folder = scratch(name);
+    let out = folder.join("out");
+    fs::create_dir(&out).expect("a folder");
+    fs::write(folder.join("reads.fq"), reads(READS)).expect("a file");
+    script(folder.join("stub"), STUB);
+    (folder, out)
+}
+
+fn by_genuma(folder: &Path, args: &[&str]) -> Output {
+    genuma().arg("run").args(args).current_dir(folder).output().expect("genuma starts")
+}
+
+/// Asserts that it ends with `code` and one line of error that has all of `parts`, and leaves nothing in `out`.
+#[track_caller]
+fn refused(folder: &Path, args: &[&str], code: i32, parts: &[&str]) {
+    let ended = by_genuma(folder, &[&["-o", "out/x.sam"], args].concat());
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(code), "{args:?}: {said}");
+    let errors: Vec<&str> = said.lines().filter(|l| l.contains("error: ")).collect();
+    let [error, ..] = errors[..] else { panic!("no error: {said}") };
+    for part in parts {
+        assert!(error.contains(part), "'{part}' is not in: {error}");
+    }
+    assert_eq!(names(&folder.join("out")), Vec::<String>::new(), "{args:?}");
+}
+
+/// Processes whose command line has `word` in it.
+fn processes(word: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("processes").flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        fs::read(format!("/proc/{id}/cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
+    })
+    .collect()
+}
+
+#[test]
+fn wishes_that_cannot_be_fulfilled() {
+    let (folder, _) = folders("usage");
+    let stub = text(&folder.join("stub")).to_owned();
+    for (args, parts) in [
+        (&["--strategy", "2xfast", "--reads", "reads.fq", "--", &stub][..], &["no strategy", "4xbind"][..]),
+        (&["--", &stub], &["no reads", "--reads"]),
+        (&["--reads", "reads.fq", "reads.fq", "reads.fq", "--", &stub], &["has no mate file"]),
+        (&["--", "bwa", "mem", "-o", "y.sam", "g.fa", "reads.fq"], &["name one output"]),
+        (&["--", "bwa", "mem", "--what", "g.fa", "reads.fq"], &["--what"]),
+    ] {
+        refused(&folder, args, 2, parts);
+    }
+    refused(&folder, &["--reads", "reads.fq", "--", "no-such-aligner"], 1, &["no-such-aligner", "install"]);
+    if installed("bwa").is_some() {
+        refused(&folder, &["--", "bwa", "mem", "g.fa", "reads.fq"], 1, &["g.fa", "index", "bwa index g.fa"]);
+    }
+}
+
+#[test]
+fn reads_that_are_not_right() {
+    let (folder, _) = folders("reads");
+    let stub = text(&folder.join("stub")).to_owned();
+    let whole = gzip(folder.join("whole.fq.gz"), reads(READS).as_bytes());
+    let bytes = fs::read(&whole).expect("reads");
+    fs::write(folder.join("truncated.fq.gz"), &bytes[..bytes.len() * 3 / 4]).expect("a file");
+    fs::write(folder.join("fewer.fq"), reads(READS - 1)).expect("a file");
+    fs::write(folder.join("mates.fq"), reads(READS).replace("ACGTA", "TTTTT")).expect("a file");
+    let pairs = script(folder.join("pairs"), "#!/bin/sh\ncat $1 >/dev/null & cat $2 >/dev/null; wait\n");
+    for strategy in ["default", "2xlocal"] {
+        let run = |reads: &[&str], command: &[&str], parts: &[&str]| {
+            let args = [&["--strategy", strategy, "--reads"], reads, &["--"], command].concat();
+            refused(&folder, &args, 1, parts);
+        };
+        run(
+            &["truncated.fq.gz"],
+            &[&stub],
+            &["truncated.fq.gz: record ", "truncated, copy or make it again"],
+        );
+        run(
+            &["mates.fq", "fewer.fq"],
+            &[text(&pairs), "{reads1}", "{reads2}"],
+            &["fewer.fq: ends after", "mates are missing"],
+        );
+    }
+}
+
+#[test]
+fn output_that_is_not_what_it_should_be() {
+    let (folder, _) = folders("output");
+    for (name, program, parts) in [
+        (
+            "fewer",
+            "NR % 4 == 2 && !/read7$/ { if (name != \"read7\") print name, 4, \"*\" }",
+            "where one of \"read7\"",
+        ),
+        ("early", "NR % 4 == 2 && NR < 4000 { print name, 4, \"*\" }", "without records of "),
+        ("more", "NR % 4 == 2 { print name, 4, \"*\"; print name, 4, \"*\" }", "where one of \"read1\""),
+        ("other", "NR % 4 == 2 { print \"z\" name, 4, \"*\" }", "a record of \"zread0\""),
+        ("words", "NR % 4 == 2 { print \"hello\" }", "no SAM: a line 'hello'"),
+    ] {
+        let start = "#!/usr/bin/awk -f\nBEGIN { OFS = \"\\t\"; print \"@SQ\", \"SN:c\" }\nNR % 4 == 1 { name = substr($1, 2) }\n";
+        let stub = script(folder.join(name), &format!("{start}{program}\n"));
+        refused(&folder, &["--reads", "reads.fq", "--", text(&stub)], 1, &[parts]);
+    }
+}
+
+/// A stub that is killed once: the first process that comes by a flag takes it and dies after some records.
+fn dies_once(folder: &Path) -> PathBuf {
+    let stub = format!(
+        "#!/bin/sh\nif mkdir {0}/died 2>/dev/null; then\n  head -n 60001 | {0}/stub\n  kill -KILL $$\nfi\nexec {0}/stub\n",
+        text(folder)
+    );
+    script(folder.join("dies_once"), &stub)
+}
+
+#[test]
+fn an_instance_that_is_killed_is_replaced() {
+    let (folder, out) = folders("killed");
+    let plain = by_genuma(&folder, &["--reads", "reads.fq", "--", "./stub"]);
+    assert!(plain.status.success());
+    let plain = without_programs(&plain.stdout);
+    assert_eq!(plain.lines().count(), READS + 1);
+    let stub = dies_once(&folder);
+    for strategy in ["default", "2xlocal", "4xbind"] {
+        fs::remove_dir(folder.join("died")).unwrap_or_default();
+        let args =
+            ["--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--json", "x.json", "--"];
+        let ended = by_genuma(&folder, &[&args[..], &[text(&stub)]].concat());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{said}");
+        assert!(said.contains("was killed by signal 9: its unanswered reads go to a new one"), "{said}");
+        let found = fs::read(out.join("x.sam")).expect("SAM");
+        assert!(without_programs(&found) == plain, "{strategy}");
+        let json: serde_json::Value =
+            serde_json::from_slice(&fs::read(folder.join("x.json")).expect("JSON")).expect("valid JSON");
+        let processes = json["run"]["instances"].as_array().expect("instances").iter();
+        let most = processes.filter_map(|instance| instance["processes"].as_u64()).max();
+        assert_eq!(most, Some(2), "{json}");
+    }
+}
+
+fn without_programs(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.lines().filter(|line| !line.starts_with("@PG")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_real_instance_that_is_killed_is_replaced() {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let (folder, _) = folders("bwa");
+    // Each read twice in the genome: ties, which are broken by the number of the read.
+    let mut state = 1_u64;
+    let mut bases = |n: usize| -> String {
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            b"ACGT"[(state >> 62) as usize] as char
+        };
+        (0..n).map(|_| next()).collect()
+    };
+    let half = bases(20_000);
+    fs::write(folder.join("g.fa"), format!(">c\n{half}{}{half}\n", bases(500))).expect("a file");
+    let read = |i: usize| {
+        let start = i * 7919 % (half.len() - 80);
+        format!("@r{i}\n{}\n+\n{}\n", &half[start..start + 80], "F".repeat(80))
+    };
+    fs::write(folder.join("ties.fq"), (0..12_000).map(read).collect::<String>()).expect("a file");
+    let shell = |command: &str| {
+        let ended =
+            Command::new("bash").args(["-c", command]).current_dir(&folder).output().expect("a shell");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        ended.stdout
+    };
+    shell("bwa index g.fa");
+    let plain = without_programs(&shell("bwa mem -K 80000 g.fa ties.fq"));
+    // bwa by another name, which is killed after some blocks once.
+    fs::create_dir(folder.join("bin")).expect("a folder");
+    let killed = format!(
+        "#!/bin/bash\nif mkdir {0}/died 2>/dev/null; then\n  \"$(PATH=${{PATH#*:}} command -v bwa)\" \"$@\" | head -n 1500\n  kill -KILL $$\nfi\n\
+         PATH=${{PATH#*:}} exec bwa \"$@\"\n",
+        text(&folder)
+    );
+    script(folder.join("bin/bwa"), &killed);
+    let path = format!("{}:{}", text(&folder.join("bin")), std::env::var("PATH").expect("a PATH"));
+    for strategy in ["default", "2xlocal"] {
+        fs::remove_dir(folder.join("died")).unwrap_or_default();
+        let ended = genuma()
+            .args(["run", "--strategy", strategy, "--", "bwa", "mem", "-K", "80000", "g.fa", "ties.fq"])
+            .env("PATH", &path)
+            .current_dir(&folder)
+            .output()
+            .expect("genuma starts");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success() && said.contains("was killed by signal 9"), "{said}");
+        assert!(without_programs(&ended.stdout) == plain, "{strategy}");
+    }
+}
+
+#[test]
+fn an_instance_that_always_dies_ends_the_run() {
+    let (folder, _) = folders("dies");
+    let dies =
+        format!("#!/bin/sh\nhead -n 400 | {}/stub\necho 'out of luck' >&2\nkill -KILL $$\n", text(&folder));
+    let dies = script(folder.join("dies"), &dies);
+    let fails = script(folder.join("fails"), "#!/bin/sh\necho 'no such index' >&2\nexit 3\n");
+    for strategy in ["default", "2xlocal"] {
+        let run = |program: &Path, parts: &[&str]| {
+            let args = ["--strategy", strategy, "--reads", "reads.fq", "--", text(program)];
+            refused(&folder, &args, 1, parts);
+        };
+        run(&dies, &["was killed by signal 9", "the second over these reads", "out of luck"]);
+        run(&fails, &["failed with exit code 3", "no such index"]);
+    }
+}
+
+#[test]
+fn a_full_disk() {
+    let (folder, out) = folders("full");
+    let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let ended = genuma()
+        .args(["run", "--strategy", "2xlocal", "--reads", "reads.fq", "--", "./stub"])
+        .current_dir(&folder)
+        .stdout(full)
+        .output()
+        .expect("genuma starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.code() == Some(1) && said.contains("error: standard output: No space left"),
+        "{said}"
+    );
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 64; exec {} run --reads reads.fq -o out/x.sam -- ./stub",
+        env!("CARGO_BIN_EXE_genuma")
+    );
+    let ended = Command::new("bash").args(["-c", &script]).current_dir(&folder).output().expect("a shell");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.code() == Some(1) && said.contains("File too large") && said.contains("x.sam"),
+        "{said}"
+    );
+    assert_eq!(names(&out), Vec::<String>::new());
+}
+
+#[test]
+fn whoever_has_seen_enough_may_close_the_pipe() {
+    let (folder, _) = folders("closed");
+    let stub = script(folder.join("closed_pipe_stub"), STUB);
+    let mut child = genuma()
+        .args(["run", "--strategy", "2xlocal", "--reads", "reads.fq", "--", text(&stub)])
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut first).expect("a line");
+    assert_eq!(first, "@SQ\tSN:c\tLN:9\n");
+    let ended = child.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && !said.contains("error"), "{said}");
+    assert_eq!(processes(text(&stub)), Vec::<u32>::new());
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    let (folder, out) = folders("interrupted");
+    // It answers, and then never ends.
+    let endless = format!("#!/bin/sh\n{0}/stub\necho all answered >&2\nsleep 1000\n", text(&folder));
+    let endless = script(folder.join("endless_stub"), &endless);
+    for (strategy, signal, code) in [("default", Signal::INT, 130), ("2xlocal", Signal::TERM, 143)] {
+        let mut child = genuma()
+            .args(["run", "-v", "--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--"])
+            .arg(&endless)
+            .current_dir(&folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("genuma starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut said = String::new();
+        while !said.contains("all answered") {
+            assert!(stderr.read_line(&mut said).expect("lines") > 0, "it never answered: {said}");
+        }
+        assert!(!processes(text(&endless)).is_empty());
+        kill_process(Pid::from_child(&child), signal).expect("a process to signal");
+        stderr.read_to_string(&mut said).expect("lines");
+        assert_eq!(child.wait().expect("an end").code(), Some(code), "{said}");
+        assert_eq!(names(&out), Vec::<String>::new());
+        // Killed processes are gone when whoever inherits them has waited for them.
+        while !processes(text(&endless)).is_empty() {
+            std::thread::yield_now();
+        }
+    }
+}
