@@ -69,12 +69,12 @@ genuma() {
 peer() {
   local rate cpu
   read -r rate cpu < <("$out/rocksdb" get "$rocks" "$entries" "$1" "$2" "$seconds")
-  noted "RocksDB, $1 threads, $([ "$2" -eq 1 ] && echo Get || echo "MultiGet of $2")" "$rate" "$cpu"
+  noted "RocksDB, $1 thread$([ "$1" -eq 1 ] || echo s), $([ "$2" -eq 1 ] && echo Get || echo "MultiGet of $2")" "$rate" "$cpu"
 }
 
 for ((round = 1; round <= rounds; round++)); do
   echo "flash: round $round of $rounds" >&2
-  for shape in "1 32" "1 128" "2 64" "4 128"; do
+  for shape in "1 32" "1 128" "1 256" "2 64" "4 128"; do
     # shellcheck disable=SC2086
     device $shape
     # shellcheck disable=SC2086
