@@ -1,5 +1,6 @@
 //! The door: one file a verb.
 
+mod advise;
 mod align;
 mod call;
 mod command;
@@ -56,6 +57,7 @@ enum Verb {
     Index(index::Args),
     Align(align::Args),
     Run(run::Args),
+    Advise(advise::Args),
     Simulate(simulate::Args),
     Evaluate(evaluate::Args),
     Topology(topology::Args),
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Verb::Index(args) => index::run(&args),
         Verb::Align(args) => align::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Advise(args) => advise::run(&args),
         Verb::Simulate(args) => simulate::run(args),
         Verb::Evaluate(args) => evaluate::run(args),
         Verb::Topology(args) => topology::run(&args),

@@ -7,13 +7,14 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "call",
     "count",
     "query",
     "index",
     "align",
     "run",
+    "advise",
     "simulate",
     "evaluate",
     "topology",
@@ -47,6 +48,7 @@ fn help_is_as_reviewed() {
         "index",
         "align",
         "run",
+        "advise",
         "simulate",
         "evaluate",
         "topology",
