@@ -40,22 +40,7 @@ fn options(verb: &str) -> BTreeSet<String> {
 #[test]
 fn help_is_as_reviewed() {
     // One file a verb: a change of help is seen in review. GENUMA_BLESS=1 writes them anew.
-    for verb in [
-        "",
-        "call",
-        "count",
-        "query",
-        "index",
-        "align",
-        "run",
-        "advise",
-        "simulate",
-        "evaluate",
-        "topology",
-        "probe",
-        "completions",
-        "man",
-    ] {
+    for verb in std::iter::once("").chain(VERBS) {
         let said = if verb.is_empty() { run(["--help"]).well().stdout } else { help(verb) };
         let name = if verb.is_empty() { "genuma" } else { verb };
         let path = format!("{}/tests/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));
