@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-align bench-align-scaling bench-advise bench-farm bench-probe bench-flash
+.PHONY: help build demo test lint bench-call bench-align bench-align-scaling bench-advise bench-farm bench-probe bench-flash bench-count
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -45,6 +45,10 @@ bench-farm: ## time the farm beside crossbeam-channel, rayon and a locked queue
 bench-probe: ## hold the probe's triad and chase beside plain C
 	@scripts/setup.sh build
 	@bench/probe.sh $(ARGS)
+
+bench-count: ## time counting k-mers beside KMC, and beside the floor of reading and writing
+	@scripts/setup.sh build test bench
+	@bench/count.sh $(ARGS)
 
 bench-flash: ## time lookups of a table on flash beside fio and RocksDB
 	@scripts/setup.sh build bench

@@ -10,7 +10,7 @@ build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
 # QEMU and what fills its guests (scripts/numavm.sh): machines of several nodes to place memory on.
 test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 kmc jellyfish qemu-system-x86 busybox-static cpio zstd numactl)
 # The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
-bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev)
+bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev isal)
 
 if [ $# -eq 0 ]; then
   echo "usage: scripts/setup.sh build|test|bench ..." >&2
