@@ -26,6 +26,9 @@ const OF_THREAD: u64 = 64 << 20;
 /// text of two.
 const OF_BASE: u64 = 16;
 
+/// What folders of copies are called; the process and a number follow.
+const NAME: &str = "genuma-index-";
+
 /// Copies of indexes of this process.
 static MOUNTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -195,10 +198,29 @@ fn mount_policy(policy: Option<&Policy>, nodes: &IdSet) -> String {
     }
 }
 
+/// Removes copies in `folder` whose process is gone: one that was killed outright leaves its memory taken. Only what is mounted here is touched:
+/// a process of another container may have a number that says nothing here.
+fn sweep(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split_once('-')).map(|(id, _)| id);
+        let numbered = owner.filter(|id| id.parse::<u32>().is_ok());
+        if numbered.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            let folder = entry.path();
+            if unmount(&folder, UnmountFlags::DETACH).is_ok() {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A new folder of a file system in memory.
 fn bound_folder(policy: &str, bytes: u64, replicas: &mut Replicas) -> io::Result<PathBuf> {
-    let name = format!("genuma-index-{}-{}", std::process::id(), replicas.0.len());
-    let folder = std::env::temp_dir().join(name);
+    let folder = std::env::temp_dir();
+    sweep(&folder)?;
+    let folder = folder.join(format!("{NAME}{}-{}", std::process::id(), replicas.0.len()));
     fs::create_dir(&folder)?;
     // A little more than the files, for what the file system itself needs.
     let options = format!("{policy},mode=0700,size={}", bytes + bytes / 64 + (1 << 20));
@@ -297,6 +319,29 @@ mod tests {
         );
         invocation.index = None;
         assert!(fit(&invocation, &seats, 1000).is_ok());
+    }
+
+    #[test]
+    fn copies_of_a_process_that_is_gone_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gone = (4_000_000..).find(|id| !Path::new(&format!("/proc/{id}")).exists()).expect("a number");
+        let own = std::process::id();
+        let made = [format!("{NAME}{gone}-0"), format!("{NAME}{own}-0"), format!("{NAME}x-0")];
+        let made = made.map(|name| folder.path().join(name));
+        for folder in &made {
+            fs::create_dir(folder).expect("a folder");
+            if let Err(refused) = mount(c"genuma", folder, c"tmpfs", MountFlags::NOSUID, c"size=64k") {
+                let said = format!("skipped: copies_of_a_process_that_is_gone_are_removed: {refused}\n");
+                let _ = io::Write::write_all(&mut io::stderr(), said.as_bytes());
+                return;
+            }
+        }
+        let plain = folder.path().join(format!("{NAME}{gone}-1"));
+        fs::create_dir(&plain).expect("a folder");
+        sweep(folder.path()).expect("a folder that can be read");
+        let left = made.each_ref().map(|folder| folder.exists());
+        made.iter().skip(1).for_each(|folder| remove(folder));
+        assert_eq!((left, plain.exists()), ([false, true, true], true));
     }
 
     #[test]
