@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::bins::Bins;
+use crate::native::prefetch;
 
 /// Equal parts of one allocation, one a bin.
 #[derive(Debug)]
@@ -33,6 +34,13 @@ impl<'a> Buffers<'a> {
         }
         let start = bin * self.size;
         Ok(&mut self.bytes[start + self.filled[bin].bytes as usize..start + self.size])
+    }
+
+    /// Prepares for [`Buffers::room`].
+    #[inline]
+    pub fn fetch(&self, bin: usize) {
+        let next = bin * self.size + self.filled[bin].bytes as usize;
+        prefetch(&self.bytes[next.min(self.bytes.len() - 1)]);
     }
 
     /// Counts a record of `bytes` bytes and `kmers` k-mers in.

@@ -1,5 +1,6 @@
 //! Joint k-mer counting. Modules in the order data flows through them.
 pub mod encode;
+mod native;
 mod minimizer;
 mod superkmer;
 mod plan;

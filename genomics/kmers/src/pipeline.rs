@@ -279,6 +279,7 @@ impl<const S: usize> Counting<S> {
                 });
             })?;
             collapse.drain(|record, counts| record.for_each_key(*k, |key| tally.add(key, counts)));
+            tally.settle();
             tally.add_to(&mut share.spectra);
             share.distinct += tally.len() as u64;
             share.passes += 1;

@@ -3,7 +3,7 @@
 use crate::bins::Bins;
 use crate::buffers::Buffers;
 use crate::minimizer::bin_of;
-use crate::superkmer::{Cutter, MAX_RECORD, record_bytes};
+use crate::superkmer::{Cutter, MAX_RECORD, SuperKmer, record_bytes};
 use crate::{CountParams, Error};
 use genuma_reads::PairBatch;
 
@@ -13,6 +13,8 @@ pub struct Scatter<'a, const S: usize> {
     bins: usize,
     k: u32,
     cutter: Cutter,
+    /// Those of the read in hand, with their bins.
+    pieces: Vec<(usize, SuperKmer)>,
     buffers: Buffers<'a>,
     totals: Totals<S>,
 }
@@ -52,6 +54,7 @@ impl<'a, const S: usize> Scatter<'a, S> {
             bins: bins.len(),
             k: params.k,
             cutter,
+            pieces: Vec::new(),
             buffers: Buffers::new(bins, private),
             totals: Totals::none(),
         }
@@ -66,18 +69,23 @@ impl<'a, const S: usize> Scatter<'a, S> {
         if sample >= S {
             return Err(Error::Params(format!("sample {sample}: only {S} are counted, from 0 on")));
         }
-        let Self { bins, k, cutter, buffers, totals } = self;
+        let Self { bins, k, cutter, pieces, buffers, totals } = self;
         for mate in batch.iter().flat_map(|pair| pair.mates) {
             totals.bases[sample] += mate.seq.len() as u64;
-            cutter.cut(mate, |piece, packed| {
+            // Where the pieces of a read go is scattered over more memory than a core's caches hold.
+            pieces.clear();
+            let packed = cutter.cut(mate, |piece| {
                 let bin = bin_of(piece.minimizer, *bins);
-                packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD + 8)?);
+                buffers.fetch(bin);
+                pieces.push((bin, piece));
+            });
+            for &(bin, piece) in pieces.iter() {
                 let bytes = record_bytes(piece.kmers, *k);
+                packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD + 8)?);
                 buffers.wrote(bin, bytes, piece.kmers);
                 totals.kmers[sample] += piece.kmers as u64;
                 totals.bytes += bytes as u64;
-                Ok(())
-            })?;
+            }
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::buffers::Buffers;
 use crate::pipeline::Harvest;
 use crate::plan::Plan;
 use crate::superkmer::canonical;
-use crate::tally::Tally;
+use crate::tally::{Tally, WAITING};
 use crate::{CountStats, Error};
 
 /// Most bytes of a k-mer with counters of `samples` samples.
@@ -111,16 +111,22 @@ impl<'a> Keep<'a> {
 
 impl<const S: usize> Harvest<S> for Keep<'_> {
     fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error> {
-        for (key, counts) in tally.kmers() {
-            if counts.iter().fold(0u32, |sum, &n| sum.saturating_add(n)) >= self.least {
-                let kmer = canonical(key, self.k);
-                let part = self.layout.part(kmer);
-                let bytes = self.layout.write(kmer, counts, self.buffers.room(part, most_bytes(S))?);
-                self.buffers.wrote(part, bytes, 1);
-                self.kept += 1;
+        let Self { k, layout, least, buffers, kept } = self;
+        tally.for_each_part(*least, |kmers| {
+            let mut places = [(0, 0); WAITING];
+            for (place, (key, _)) in places.iter_mut().zip(kmers) {
+                let kmer = canonical(*key, *k);
+                let part = layout.part(kmer);
+                buffers.fetch(part);
+                *place = (part, kmer);
             }
-        }
-        Ok(())
+            for (&(part, kmer), (_, counts)) in places.iter().zip(kmers) {
+                let bytes = layout.write(kmer, counts, buffers.room(part, most_bytes(S))?);
+                buffers.wrote(part, bytes, 1);
+            }
+            *kept += kmers.len() as u64;
+            Ok(())
+        })
     }
 }
 

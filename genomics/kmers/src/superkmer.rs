@@ -3,9 +3,9 @@
 //! A record is one byte, the sample in its three highest bits and the number of k-mers less one below, followed by the
 //! bases, four a byte, the first in the highest bits; the unused bits of the last byte are zero.
 
-use crate::Error;
 use crate::encode::{mask, revcomp};
 use crate::minimizer::Minimizers;
+use crate::native;
 use genuma_reads::{Mate, dna};
 
 /// Bits of a record's first byte that hold the number of k-mers less one; the others hold the sample.
@@ -33,6 +33,51 @@ pub struct SuperKmer {
     pub kmers: usize,
 }
 
+/// A read in two forms; keeps its memory between reads.
+#[derive(Debug, Default)]
+pub struct Codes {
+    /// Bases as 0..=3, and [`dna::NOT_A_BASE`].
+    codes: Vec<u8>,
+    /// The same, two bits a base, 32 bases a word, and one word more.
+    words: Vec<u64>,
+    /// Some are not bases.
+    foreign: bool,
+}
+
+impl Codes {
+    /// Codes and packs bases; those with a quality letter under `lowest` become foreign letters.
+    #[inline(always)]
+    pub(crate) fn load_scalar(&mut self, seq: &[u8], qual: &[u8], lowest: u8) {
+        self.codes.clear();
+        self.codes.extend(seq.iter().zip(qual).map(|(&base, &quality)| code(base, quality < lowest)));
+        self.foreign = self.codes.iter().fold(0, |all, code| all | code) & dna::NOT_A_BASE > 0;
+        self.words.clear();
+        self.words.extend(self.codes.chunks(32).map(|bases| {
+            let mut whole = [0; 32];
+            whole[..bases.len()].copy_from_slice(bases);
+            whole.as_chunks().0.iter().fold(0, |word, eight| (word << 16) | packed(*eight))
+        }));
+        self.words.push(0);
+    }
+}
+
+/// As [`dna::code`], by arithmetic; [`dna::NOT_A_BASE`] also when `refused`.
+#[inline(always)]
+fn code(base: u8, refused: bool) -> u8 {
+    let upper = base & !0x20;
+    let known = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
+    if known & !refused { ((upper >> 1) ^ (upper >> 2)) & 3 } else { dna::NOT_A_BASE }
+}
+
+/// Eight codes, two bits each, the first in the highest bits.
+#[inline(always)]
+fn packed(codes: [u8; 8]) -> u64 {
+    let mut word = u64::from_be_bytes(codes) & 0x0303_0303_0303_0303;
+    word = (word | (word >> 6)) & 0x000f_000f_000f_000f;
+    word = (word | (word >> 12)) & 0x0000_00ff_0000_00ff;
+    (word | (word >> 24)) & 0xffff
+}
+
 /// Cuts reads into super-k-mers; keeps its memory between reads.
 #[derive(Debug)]
 pub struct Cutter {
@@ -40,9 +85,7 @@ pub struct Cutter {
     /// Lowest quality letter (Phred + 33) a base may have.
     lowest: u8,
     minimizers: Minimizers,
-    codes: Vec<u8>,
-    /// The read two bits a base, 32 bases a word, and one word more.
-    words: Vec<u64>,
+    read: Codes,
 }
 
 impl Cutter {
@@ -50,51 +93,35 @@ impl Cutter {
     pub fn new(k: u32, min_base_quality: u8) -> Self {
         // Quality 0 asks for nothing, so not even for a valid letter.
         let lowest = if min_base_quality == 0 { 0 } else { min_base_quality.saturating_add(33) };
-        Self { k: k as usize, lowest, minimizers: Minimizers::new(k), codes: Vec::new(), words: Vec::new() }
+        Self { k: k as usize, lowest, minimizers: Minimizers::new(k), read: Codes::default() }
     }
 
-    /// Calls `emit` with every super-k-mer of the read, in order, and with the read's packed bases, until it fails.
+    /// Calls `emit` with every super-k-mer of the read, in order, and returns the read's packed bases.
     #[inline]
-    pub fn cut(
-        &mut self,
-        mate: Mate<'_>,
-        mut emit: impl FnMut(SuperKmer, &Packed<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.load(mate);
-        let packed = Packed { words: &self.words };
-        let mut at = 0;
-        for run in self.codes.split(|&c| c == dna::NOT_A_BASE) {
-            if run.len() >= self.k {
-                let minimizers = self.minimizers.of_roots(run);
-                let mut start = at;
-                for same in minimizers.chunk_by(|a, b| a == b) {
-                    for piece in same.chunks(MAX_KMERS) {
-                        emit(SuperKmer { minimizer: piece[0], start, kmers: piece.len() }, &packed)?;
-                        start += piece.len();
-                    }
-                }
+    pub fn cut(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> Packed<'_> {
+        let Self { k, lowest, minimizers, read } = self;
+        native::load(read, mate.seq, mate.qual, *lowest);
+        let mut whole = |run: &[u8], at: usize| {
+            if run.len() < *k {
+                return;
             }
-            at += run.len() + 1;
+            minimizers.for_each_run(run, |minimizer, first, roots| {
+                for done in (0..roots).step_by(MAX_KMERS) {
+                    let kmers = MAX_KMERS.min(roots - done);
+                    emit(SuperKmer { minimizer, start: at + first + done, kmers });
+                }
+            });
+        };
+        if read.foreign {
+            let mut at = 0;
+            for run in read.codes.split(|&c| c == dna::NOT_A_BASE) {
+                whole(run, at);
+                at += run.len() + 1;
+            }
+        } else {
+            whole(&read.codes, 0);
         }
-        Ok(())
-    }
-
-    /// Codes and packs the bases; those of too low a quality become foreign letters.
-    fn load(&mut self, mate: Mate<'_>) {
-        let lowest = self.lowest;
-        self.codes.clear();
-        self.codes.extend(
-            mate.seq
-                .iter()
-                .zip(mate.qual)
-                .map(|(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::code(base) }),
-        );
-        self.words.clear();
-        self.words.extend(self.codes.chunks(32).map(|bases| {
-            let word = bases.iter().fold(0u64, |w, &c| (w << 2) | u64::from(c & 3));
-            word << (64 - 2 * bases.len())
-        }));
-        self.words.push(0);
+        Packed { words: &read.words }
     }
 }
 
@@ -234,16 +261,43 @@ mod tests {
         sample: u8,
     ) -> (Vec<u8>, Vec<SuperKmer>) {
         let (mut bytes, mut pieces) = (Vec::new(), Vec::new());
-        Cutter::new(k, min_base_quality)
-            .cut(Mate { seq, qual }, |piece, packed| {
-                let mut record = [0xffu8; MAX_RECORD + 8];
-                let len = packed.write_record(piece, k, sample, &mut record);
-                bytes.extend_from_slice(&record[..len]);
-                pieces.push(piece);
-                Ok(())
-            })
-            .expect("nothing fails here");
+        let mut cutter = Cutter::new(k, min_base_quality);
+        let packed = cutter.cut(Mate { seq, qual }, |piece| pieces.push(piece));
+        for &piece in &pieces {
+            let mut record = [0xffu8; MAX_RECORD + 8];
+            let len = packed.write_record(piece, k, sample, &mut record);
+            bytes.extend_from_slice(&record[..len]);
+        }
         (bytes, pieces)
+    }
+
+    #[test]
+    fn reads_are_coded_and_packed_alike_by_all_processors() {
+        let all: Vec<u8> = (0..=255).collect();
+        for seq in [&all[..], &random_bases(150, 1), &random_bases(31, 2), &random_bases(64, 3), b"", b"A"] {
+            let qual: Vec<u8> = (0..seq.len()).map(|i| 33 + (i % 41) as u8).collect();
+            for lowest in [0, 33 + 7] {
+                let [mut wide, mut scalar] =
+                    [const { Codes { codes: Vec::new(), words: Vec::new(), foreign: true } }; 2];
+                native::load(&mut wide, seq, &qual, lowest);
+                scalar.load_scalar(seq, &qual, lowest);
+                let code =
+                    |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::code(base) };
+                assert!(wide.codes.iter().copied().eq(seq.iter().zip(&qual).map(code)));
+                assert_eq!(wide.foreign, wide.codes.contains(&dna::NOT_A_BASE));
+                for (i, &code) in wide.codes.iter().enumerate() {
+                    assert_eq!(
+                        wide.words[i / 32] >> (62 - 2 * (i % 32)) & 3,
+                        u64::from(code & 3),
+                        "base {i}"
+                    );
+                }
+                assert_eq!(wide.words.len(), seq.len().div_ceil(32) + 1);
+                assert!(
+                    (wide.codes, wide.words, wide.foreign) == (scalar.codes, scalar.words, scalar.foreign)
+                );
+            }
+        }
     }
 
     #[test]

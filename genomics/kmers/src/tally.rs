@@ -5,9 +5,13 @@
 
 use crate::RootCounters;
 use crate::encode::mask;
+use crate::native::prefetch;
 
 /// Slots of the smallest table.
 pub const MIN_SLOTS: usize = 1024;
+
+/// K-mers that wait while what they go to is fetched.
+pub const WAITING: usize = 64;
 
 /// Bytes of a slot with counters of `S` samples.
 pub const fn slot_bytes<const S: usize>() -> usize {
@@ -70,6 +74,8 @@ pub struct Tally<const S: usize> {
     max_slots: usize,
     class: Class,
     left_out: Vec<Class>,
+    /// Hashes, keys and counts of k-mers that are still to be added.
+    waiting: Vec<(u64, u64, [u32; S])>,
 }
 
 /// Slots of a table of `slots` that may be used before it has to grow.
@@ -81,7 +87,8 @@ impl<const S: usize> Tally<S> {
     /// `max_slots` is rounded down to a power of two of at least [`MIN_SLOTS`].
     pub fn new(max_slots: usize) -> Self {
         let max_slots = 1 << max_slots.max(MIN_SLOTS).ilog2();
-        Self { slots: Vec::new(), used: 0, max_slots, class: Class::ALL, left_out: Vec::new() }
+        let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(WAITING));
+        Self { slots, used: 0, max_slots, class: Class::ALL, left_out, waiting }
     }
 
     /// Empties the tally for the roots of `class`, for about `distinct` k-mers.
@@ -93,32 +100,50 @@ impl<const S: usize> Tally<S> {
         self.class = class;
     }
 
-    /// Counts a k-mer as often as `counts` says for each sample, once at least.
+    /// Counts a k-mer as often as `counts` says for each sample, once at least; when that shows is told by
+    /// [`Tally::settle`].
     #[inline]
     pub fn add(&mut self, key: u64, counts: [u32; S]) {
         let hash = hash(key);
-        if !self.class.has(hash) {
-            return;
+        prefetch(&self.slots[self.place(hash)]);
+        self.waiting.push((hash, key, counts));
+        if self.waiting.len() == WAITING {
+            self.settle();
         }
-        let slot = self.find(hash, key);
-        let fresh = slot.is_free();
-        slot.key = key;
-        for (sum, n) in slot.counts.iter_mut().zip(counts) {
-            *sum = sum.saturating_add(n);
-        }
-        if fresh {
-            self.used += 1;
+    }
+
+    /// Sees that all k-mers added are counted.
+    pub fn settle(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for (hash, key, counts) in waiting.drain(..) {
+            if !self.class.has(hash) {
+                continue;
+            }
+            let slot = self.find(hash, key);
+            let fresh = slot.is_free();
+            slot.key = key;
+            for (sum, n) in slot.counts.iter_mut().zip(counts) {
+                *sum = sum.saturating_add(n);
+            }
+            self.used += usize::from(fresh);
             if self.used > load_limit(self.slots.len()) {
                 self.make_room();
             }
         }
+        self.waiting = waiting;
+    }
+
+    /// Where a k-mer is looked for first.
+    #[inline]
+    fn place(&self, hash: u64) -> usize {
+        (hash >> (64 - self.slots.len().ilog2())) as usize
     }
 
     /// The slot that has `key`, or a free one for it.
     #[inline]
     fn find(&mut self, hash: u64, key: u64) -> &mut Slot<S> {
         let last = self.slots.len() - 1;
-        let mut at = (hash >> (64 - self.slots.len().ilog2())) as usize;
+        let mut at = self.place(hash);
         loop {
             let slot = self.slots[at & last];
             if slot.key == key || slot.is_free() {
@@ -166,15 +191,30 @@ impl<const S: usize> Tally<S> {
     pub fn add_to(&self, spectra: &mut [Vec<u64>; S]) {
         for (sample, spectrum) in spectra.iter_mut().enumerate() {
             let last = spectrum.len() - 1;
-            for slot in self.slots.iter().filter(|s| s.counts[sample] > 0) {
-                spectrum[last.min(slot.counts[sample] as usize)] += 1;
-            }
+            self.slots.iter().for_each(|slot| spectrum[last.min(slot.counts[sample] as usize)] += 1);
+            // Those that other samples have, and free slots.
+            spectrum[0] = 0;
         }
     }
 
-    /// Every k-mer held, by its key, and how often each sample has it; in no particular order.
-    pub fn kmers(&self) -> impl Iterator<Item = (u64, &[u32; S])> {
-        self.slots.iter().filter(|slot| !slot.is_free()).map(|slot| (slot.key, &slot.counts))
+    /// Calls `each` with the key of every k-mer that is there `least` times or more, 1 at least, all samples summed, and
+    /// how often each sample has it; in no particular order, some at a time.
+    pub fn for_each_part<E>(
+        &self,
+        least: u32,
+        mut each: impl FnMut(&[(u64, [u32; S])]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut part = [(0, [0; S]); WAITING];
+        for slots in self.slots.chunks(WAITING) {
+            // Whether a slot counts is no branch: it could not be foretold.
+            let mut n = 0;
+            for slot in slots {
+                part[n] = (slot.key, slot.counts);
+                n += usize::from(slot.counts.iter().fold(0u32, |sum, &n| sum.saturating_add(n)) >= least);
+            }
+            each(&part[..n])?;
+        }
+        Ok(())
     }
 
     /// Calls `each` once with every root, in no particular order, and empties the tally.
@@ -222,6 +262,7 @@ mod tests {
         while let Some(current) = class {
             tally.start(current, 0);
             keys.iter().for_each(|&(sample, key)| tally.add(key, one(sample)));
+            tally.settle();
             assert!(tally.slots.len() <= max_slots);
             tally.drain(|r| assert!(roots.insert(r.stem, r.counts).is_none(), "a root came twice"));
             passes += 1;
