@@ -17,6 +17,12 @@ pub mod fit;
 
 pub mod pilot;
 
+pub mod application;
+
+pub mod advisor;
+
+pub mod sample;
+
 pub mod replay;
 
 pub mod layout;

@@ -95,15 +95,19 @@ pub fn predict(
     }
     let groups = machine.groups(k);
     fits(machine, app, strategy, threads, &groups)?;
-    let aligning = app.reads / throughput(machine, app, strategy, threads, &groups);
-    let seconds = aligning + load_seconds(machine, app, k);
+    let seconds = aligning_seconds(machine, app, *strategy, threads) + load_seconds(machine, app, k);
     let factor = app.spread.exp();
     Ok(Prediction { seconds, low: seconds / factor, high: seconds * factor })
 }
 
+/// Seconds of the run without those that loading the index takes, whether or not copies of it fit.
+pub fn aligning_seconds(machine: &Machine, app: &Application, strategy: Strategy, threads: u32) -> f64 {
+    app.reads / throughput(machine, app, &strategy, threads, &machine.groups(strategy.instances))
+}
+
 /// Seconds until every instance has its index. One thread of each copies the cached file; when copies and cached file
 /// crowd the memory, all of them are read from the disk, one after another.
-fn load_seconds(machine: &Machine, app: &Application, instances: u32) -> f64 {
+pub(crate) fn load_seconds(machine: &Machine, app: &Application, instances: u32) -> f64 {
     let index = app.index_bytes as f64;
     let k = f64::from(instances);
     let memory: f64 = machine.nodes.iter().map(|node| node.memory_bytes as f64).sum();

@@ -8,8 +8,8 @@ use std::f64::consts::{PI, SQRT_2};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Prediction;
-use crate::strategy::Strategy;
+use crate::model::{Application, Machine, Prediction, predict};
+use crate::strategy::{Memory, Strategy};
 
 /// A strategy that may win.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -176,6 +176,25 @@ impl Race {
         }
         (squares / weight).sqrt()
     }
+}
+
+/// Feasible ones of `strategies` by predicted time, the least first. Of strategies that the model cannot tell apart
+/// the one that spreads memory is preferred, as it depends least on what else lies in a bank.
+pub fn rank(machine: &Machine, app: &Application, strategies: &[Strategy], threads: u32) -> Vec<Candidate> {
+    let candidate = |&strategy: &Strategy| {
+        let prediction = predict(machine, app, &strategy, threads).ok()?;
+        Some(Candidate { strategy, prediction })
+    };
+    let mut ranked: Vec<Candidate> = strategies.iter().filter_map(candidate).collect();
+    let by_memory = [Memory::Interleave, Memory::Weighted, Memory::Bind, Memory::Local, Memory::Default];
+    let place = |c: &Candidate| by_memory.iter().position(|memory| *memory == c.strategy.memory);
+    // Hundredths of a per mille: what is nearer than that is equal but for rounding.
+    let step = |c: &Candidate| (c.prediction.seconds.ln() * 1e5).round();
+    ranked.sort_by(|a, b| {
+        let by_time = step(a).total_cmp(&step(b));
+        by_time.then(a.strategy.instances.cmp(&b.strategy.instances)).then(place(a).cmp(&place(b)))
+    });
+    ranked
 }
 
 /// How many strategies race, the plain run among them.

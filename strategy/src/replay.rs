@@ -1,6 +1,6 @@
 //! The advisor scored on published run times: what it would have chosen, and how much that loses.
 //!
-//! [`learn`] sees the runs of one server; [`rank`] sees that server's lessons, the description of the other one and the
+//! [`learn`] sees the runs of one server; [`rank`](crate::pilot::rank) sees that server's lessons, the description of the other one and the
 //! names of the strategies, never its times; [`Case::regret`] alone holds times against choices.
 
 pub mod report;
@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fit::{Observation, Workload, fit};
-use crate::model::{Application, Machine, predict};
-use crate::pilot::Candidate;
+use crate::model::{Application, Machine};
 use crate::strategy::{Memory, Strategy};
 pub use table::Run;
 
@@ -128,25 +127,6 @@ pub fn from_others(lessons: &Lessons) -> Lessons {
         }
     };
     lessons.iter().map(|(job, own)| (job.clone(), of(job, own))).collect()
-}
-
-/// Feasible ones of `strategies` by predicted time, the least first. Of strategies that the model cannot tell apart
-/// the one that spreads memory is preferred, as it depends least on what else lies in a bank.
-pub fn rank(machine: &Machine, app: &Application, strategies: &[Strategy], threads: u32) -> Vec<Candidate> {
-    let candidate = |&strategy: &Strategy| {
-        let prediction = predict(machine, app, &strategy, threads).ok()?;
-        Some(Candidate { strategy, prediction })
-    };
-    let mut ranked: Vec<Candidate> = strategies.iter().filter_map(candidate).collect();
-    let by_memory = [Memory::Interleave, Memory::Weighted, Memory::Bind, Memory::Local, Memory::Default];
-    let place = |c: &Candidate| by_memory.iter().position(|memory| *memory == c.strategy.memory);
-    // Hundredths of a per mille: what is nearer than that is equal but for rounding.
-    let step = |c: &Candidate| (c.prediction.seconds.ln() * 1e5).round();
-    ranked.sort_by(|a, b| {
-        let by_time = step(a).total_cmp(&step(b));
-        by_time.then(a.strategy.instances.cmp(&b.strategy.instances)).then(place(a).cmp(&place(b)))
-    });
-    ranked
 }
 
 /// A job on a server with all its threads, and how long each strategy took.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use super::simulate::{Outcome, race};
-use super::{Case, Error, Lessons, Rule, Run, cases, described, from_others, learn, rank, table};
+use super::{Case, Error, Lessons, Rule, Run, cases, described, from_others, learn, table};
 use crate::model::predict;
-use crate::pilot::Rules;
+use crate::pilot::{Candidate, Rules, rank};
 use crate::strategy::Strategy;
 
 /// How often each case is raced, with another seed each time.
@@ -93,8 +93,7 @@ pub fn judge(lessons: &Lessons, from: &str, cases: Vec<Case>, rules: Rules) -> R
         let stranger = others.get(&case.job).ok_or_else(unknown)?;
         let strategies = case.strategies();
         let ranked = rank(&machine, app, &strategies, case.threads);
-        let first =
-            |ranked: &[crate::pilot::Candidate]| ranked.first().map_or(Strategy::PLAIN, |c| c.strategy);
+        let first = |ranked: &[Candidate]| ranked.first().map_or(Strategy::PLAIN, |c| c.strategy);
         let stranger = first(&rank(&machine, stranger, &strategies, case.threads));
         Ok(Judged {
             learnt_on: from.to_owned(),

@@ -62,3 +62,28 @@ fn second_threads_add_less() {
     assert!((machine.thread_speed(0, 16.0) - 1.15 * 0.65).abs() < 1e-12);
     assert!((machine.thread_speed(0, 32.0) - 1.15 * 0.325).abs() < 1e-12);
 }
+
+#[test]
+fn distances_stand_in_for_what_was_not_measured() {
+    let topology = "4 nodes x 8 cores, 64 GiB".parse::<Synthetic>().unwrap().topology().unwrap();
+    let machine = Machine::from_topology(&topology).unwrap();
+    assert_eq!(machine.nodes.len(), 4);
+    let far = f64::from(topology.node(0).unwrap().distances[&1]) / 10.0;
+    assert!(far > 1.0);
+    assert_eq!((machine.latency_ns[0][0], machine.latency_ns[0][1]), (100.0, 100.0 * far));
+    assert_eq!((machine.bandwidth_gbs[2][2], machine.bandwidth_gbs[2][3]), (20.0, 20.0 / (far * far)));
+}
+
+#[test]
+fn guessed_bandwidth_is_within_a_factor_of_the_published_servers() {
+    // Distances that the firmware of such servers tells, and what docs/advisor.md has for their links.
+    for (cores, local, remote) in
+        [(4.0, 11.0, vec![(1.6, 5.7), (1.6, 3.5), (2.2, 2.1)]), (8.0, 16.7, vec![(2.1, 3.04), (3.0, 2.6)])]
+    {
+        let near = |guess: f64, told: f64| (guess / told).ln().abs() < 1.6f64.ln();
+        assert!(near(CORE_GBS * cores, local));
+        for (far, told) in remote {
+            assert!(near(CORE_GBS * cores / (far * far), told), "{far}: {told}");
+        }
+    }
+}

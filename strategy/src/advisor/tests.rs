@@ -1,0 +1,153 @@
+//! Questions about machines that are only described, with trials that are invented.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+
+use genuma_machine::Topology;
+use genuma_machine::topology::{Source, Synthetic};
+
+use super::*;
+use crate::application::preset;
+use crate::layout::candidates;
+
+fn topology(description: &str) -> Topology {
+    description.parse::<Synthetic>().unwrap().topology().unwrap()
+}
+
+/// Asks about bwa mem on 3 Gbp and 200 million reads; `factor` says how much faster than the model each strategy is.
+fn ask(
+    description: &str,
+    threads: u32,
+    budget: Option<f64>,
+    factor: impl Fn(Strategy) -> f64,
+) -> (Advice, Vec<Strategy>) {
+    let topology = topology(description);
+    let machine = Machine::from_topology(&topology).unwrap();
+    let app = preset("bwa mem").application(5_100_000_000, 200e6);
+    let strategies = candidates(&topology, threads as usize, 8);
+    let question = Question { machine: &machine, app, threads, strategies: &strategies, budget };
+    let tried = RefCell::new(Vec::new());
+    let run = |strategy: Strategy| {
+        tried.borrow_mut().push(strategy);
+        let seconds = predict(&machine, &app, &strategy, threads).unwrap().seconds;
+        Ok::<Trial, Infallible>(Trial { read_s: factor(strategy) * seconds / app.reads, spent_s: 5.0 })
+    };
+    let Ok(advice) = advise(&question, |_| None, |_, _| 5.0, run);
+    (advice, tried.into_inner())
+}
+
+const EIGHT: &str = "8 nodes x 8 cores, 128 GiB";
+
+#[test]
+fn one_node_leaves_nothing_to_choose_but_instances() {
+    let (advice, tried) = ask("1 nodes x 1 cores, 64 GiB", 1, Some(0.1), |_| 1.0);
+    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN, Stopped::NoChoice));
+    assert!(tried.is_empty() && advice.considered.len() == 1);
+    assert_eq!((advice.verdict.gain, advice.spent_s), (1.0, 0.0));
+}
+
+#[test]
+fn the_model_alone_spreads_memory_or_splits() {
+    for (description, threads) in [("4 nodes x 16 cores, 256 GiB", 64), (EIGHT, 64)] {
+        let (advice, tried) = ask(description, threads, None, |_| 1.0);
+        assert!(tried.is_empty());
+        assert_eq!(advice.stopped, Stopped::NotWanted);
+        assert_ne!(advice.strategy, Strategy::PLAIN, "{advice:?}");
+        assert!(advice.verdict.low < advice.verdict.gain && advice.verdict.gain > 1.2);
+        let times: Vec<f64> = advice.considered.iter().map(|one| one.predicted.seconds).collect();
+        assert!(times.is_sorted_by(|a, b| a <= &(b * 1.0001)), "{times:?}");
+    }
+}
+
+#[test]
+fn trials_overrule_the_model() {
+    // The plain run is better than it looks: everything else takes ten times as long as foretold.
+    let (advice, tried) = ask(EIGHT, 64, Some(0.5), |s| if s == Strategy::PLAIN { 1.0 } else { 10.0 });
+    assert_eq!(tried[0], Strategy::PLAIN);
+    assert!(tried.len() >= 4, "{tried:?}");
+    assert_eq!((advice.strategy, advice.stopped), (Strategy::PLAIN, Stopped::Clear));
+    assert_eq!(advice.verdict.gain, 1.0);
+    assert_eq!(advice.trials(), tried.len());
+    assert!(advice.measured(Strategy::PLAIN).is_some());
+    // Predictions are set right by the first trial.
+    let plain = advice.considered.iter().find(|one| one.strategy == Strategy::PLAIN).unwrap();
+    assert!((plain.predicted.seconds / plain.measured[0] - 1.0).abs() < 0.1, "{plain:?}");
+}
+
+#[test]
+fn a_gain_is_found_and_stated() {
+    let (advice, _) = ask(EIGHT, 64, Some(0.5), |s| if s.instances == 1 { 1.0 } else { 0.5 });
+    assert!(advice.strategy.instances > 1, "{advice:?}");
+    let Verdict { gain, low, high, .. } = advice.verdict;
+    assert!(1.0 < low && low < gain && gain < high, "{advice:?}");
+}
+
+#[test]
+fn the_budget_holds() {
+    let (without, _) = ask(EIGHT, 64, None, |_| 1.0);
+    let run_s =
+        without.considered.iter().find(|one| one.strategy == Strategy::PLAIN).unwrap().predicted.seconds;
+    for trials in [0.5, 1.5, 2.5, 9.5] {
+        let (advice, tried) = ask(EIGHT, 64, Some(trials * 5.0 / run_s), |_| 1.0);
+        assert!(tried.len() as f64 <= trials, "{trials}: {tried:?}");
+        assert!(advice.spent_s <= advice.budget_s * 1.05, "{advice:?}");
+        if trials < 1.0 {
+            assert_eq!((advice.stopped, tried.len()), (Stopped::TooShort, 0));
+        } else {
+            assert!(!tried.is_empty());
+        }
+    }
+}
+
+#[test]
+fn near_nothing_is_nothing() {
+    let (advice, _) = ask(EIGHT, 64, Some(0.5), |_| 1.0);
+    assert_ne!(advice.strategy, Strategy::PLAIN);
+    // All strategies are made as fast as the plain run but for a hundredth.
+    let topology = topology(EIGHT);
+    let machine = Machine::from_topology(&topology).unwrap();
+    let app = preset("bwa mem").application(5_100_000_000, 200e6);
+    let strategies = candidates(&topology, 64, 8);
+    let question =
+        Question { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(10.0) };
+    let run = |strategy: Strategy| {
+        let read_s = if strategy == Strategy::PLAIN { 1e-5 } else { 0.99e-5 };
+        Ok::<Trial, Infallible>(Trial { read_s, spent_s: 1.0 })
+    };
+    let Ok(advice) = advise(&question, |_| None, |_, _| 1.0, run);
+    assert_eq!(advice.strategy, Strategy::PLAIN);
+    assert!(advice.verdict.gain < WORTH && advice.trials() <= MOST_TRIALS, "{advice:?}");
+}
+
+#[test]
+fn what_cannot_be_had_is_told_with_its_reason() {
+    let topology = topology("4 nodes x 4 cores, 8 GiB");
+    let machine = Machine::from_topology(&topology).unwrap();
+    let app = preset("snap-aligner paired").application(10_000_000_000, 1e6);
+    let strategies = candidates(&topology, 16, 8);
+    let question = Question { machine: &machine, app, threads: 16, strategies: &strategies, budget: None };
+    let refuse = |s: Strategy| (s.to_string() == "local").then(|| "not today".to_owned());
+    let run = |_| Err::<Trial, &str>("no trial is wanted");
+    let advice = advise(&question, refuse, |_, _| 1.0, run).unwrap();
+    let why =
+        |word: &str| advice.refused.iter().find(|r| r.strategy.to_string() == word).map(|r| r.why.as_str());
+    assert_eq!(why("local"), Some("not today"));
+    assert!(why("4xbind").is_some_and(|why| why.contains("needs 10.3 GB")), "{:?}", advice.refused);
+    assert!(advice.considered.iter().all(|one| why(&one.strategy.to_string()).is_none()));
+    assert!(advice.considered.iter().any(|one| one.strategy == Strategy::PLAIN));
+}
+
+#[test]
+fn a_failed_trial_ends_it() {
+    let topology = topology(EIGHT);
+    let machine = Machine::from_topology(&topology).unwrap();
+    let app = preset("bwa mem").application(5_100_000_000, 200e6);
+    let strategies = candidates(&topology, 64, 8);
+    let question =
+        Question { machine: &machine, app, threads: 64, strategies: &strategies, budget: Some(1.0) };
+    let run = |strategy: Strategy| match strategy {
+        Strategy::PLAIN => Ok(Trial { read_s: 1e-5, spent_s: 1.0 }),
+        other => Err(other.to_string()),
+    };
+    assert!(advise(&question, |_| None, |_, _| 1.0, run).is_err_and(|said| said != "default"));
+}
