@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::value_parser;
-use genuma_machine::Topology;
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_reads::Meter;
 use genuma_reads::atomic_file::AtomicFile;
@@ -17,12 +16,12 @@ use genuma_strategy::instance::{Words, kill_all};
 use genuma_strategy::invocation::{Determinism, Output, Reads};
 use genuma_strategy::merge::Program;
 use genuma_strategy::run::{Error, Plan, Summary};
-use genuma_strategy::{Invocation, Memory, Strategy, layout, preset, replica};
+use genuma_strategy::{Invocation, Strategy, layout, preset, replica};
 use tracing::{debug, info, warn};
 
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{command, signals};
+use crate::{advise, command, signals};
 use outcome::Outcome;
 
 /// Run an aligner, unmodified, where the machine's memory suits it.
@@ -90,7 +89,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let all = topology.allowed.cpus.len().max(1);
     let threads = args.threads.map(usize::from).or(invocation.threads).unwrap_or(all);
     let (strategy, why) = match args.strategy.as_str() {
-        "auto" => choose(&topology),
+        "auto" => advise::choose(&invocation, &topology, threads)?,
         word => (word.parse::<Strategy>().map_err(|e| Usage(e.to_string()))?, "you chose it".to_owned()),
     };
     Plan::check(&invocation, strategy).map_err(|e| Usage(e.to_string()))?;
@@ -137,7 +136,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A command that is not understood is wrong usage; what is missing on the machine is not.
-fn usage(error: genuma_strategy::invocation::Error) -> anyhow::Error {
+pub fn usage(error: genuma_strategy::invocation::Error) -> anyhow::Error {
     use genuma_strategy::invocation::Error as Wrong;
     match error {
         missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Io { .. }) => missing.into(),
@@ -145,20 +144,8 @@ fn usage(error: genuma_strategy::invocation::Error) -> anyhow::Error {
     }
 }
 
-/// The strategy where none is given: on one node there is nothing to place; on several, one instance whose memory is spread over them all,
-/// so that no node's memory is the one that all threads wait for (lenis2015).
-fn choose(topology: &Topology) -> (Strategy, String) {
-    match topology.memory_nodes().len() {
-        0 | 1 => (Strategy::PLAIN, "one node: nothing to place".to_owned()),
-        n => {
-            let spread = Strategy { instances: 1, memory: Memory::Interleave };
-            (spread, format!("{n} nodes: spread evenly over all of them"))
-        }
-    }
-}
-
 /// Reads that the command line of genuma names.
-fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Usage> {
+pub fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Usage> {
     if files.is_empty() {
         return Err(Usage("no reads: name them with --reads".to_owned()));
     }
@@ -178,7 +165,7 @@ fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Us
 }
 
 /// The words of the plain run.
-fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
+pub fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
     let threads = threads.to_string();
     invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
 }

@@ -1,5 +1,6 @@
 //! The pages that people look at: each is one file that needs nothing else, not even a network.
 
+pub mod advice;
 pub mod call;
 pub mod machine;
 mod markup;

@@ -1,0 +1,229 @@
+//! `genuma advise`: answers for a real aligner, the score on published run times, and what is refused.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use genuma_machine::Topology;
+use genuma_machine::topology::{Source, Synthetic, Sysfs};
+use genuma_probe::measure::{Machine, measure};
+use genuma_probe::model::Model;
+use genuma_probe::plan::{Plan, Wish};
+use genuma_probe::profile::Theory;
+
+use common::{Ended, data, genuma, installed, names, run, scratch};
+
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../strategy/data/lenis2017.csv");
+
+/// A folder with a genome, its index of bwa, and reads; none without bwa.
+fn folder() -> Option<&'static Path> {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    installed("bwa")?;
+    Some(MADE.get_or_init(|| {
+        let folder = data().folder.clone();
+        let made =
+            Command::new("bwa").args(["index", "genome.fa"]).current_dir(&folder).output().expect("bwa");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        folder
+    }))
+}
+
+/// Runs `genuma VERB …` in the folder, with a folder of its own for temporary files, which must be empty in the end.
+#[track_caller]
+fn in_folder(folder: &Path, name: &str, args: &[&str]) -> Ended {
+    let temporary = scratch(name);
+    let output = genuma()
+        .args(args)
+        .current_dir(folder)
+        .env("TMPDIR", &temporary)
+        .env_remove("GENUMA_MACHINE")
+        .output()
+        .expect("genuma starts");
+    assert!(names(&temporary).is_empty(), "left: {:?}", names(&temporary));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+const BWA: [&str; 8] = ["--", "bwa", "mem", "-t", "{threads}", "genome.fa", "tumor_1.fq.gz", "tumor_2.fq.gz"];
+
+/// The line of a table that begins with a word, cut at blanks.
+fn line<'a>(table: &'a str, word: &str) -> Vec<&'a str> {
+    let of = |line: &&str| line.split_whitespace().next() == Some(word);
+    table.lines().find(of).unwrap_or_else(|| panic!("{word}: {table}")).split_whitespace().collect()
+}
+
+#[test]
+fn the_score_is_printed() {
+    let said = run(["advise", "--replay", TABLE]).well().stdout;
+    for aligner in ["bowtie2", "bwa-mem", "gem", "snap"] {
+        assert_eq!(said.lines().filter(|line| line.starts_with(aligner)).count(), 4, "{said}");
+    }
+    let per_cent = |name: &str| -> Vec<f64> {
+        let line = said.lines().find(|line| line.starts_with(name)).expect(name);
+        line[name.len()..]
+            .split_whitespace()
+            .map(|p| p.trim_end_matches('%').parse().expect("a share"))
+            .collect()
+    };
+    let model = per_cent("model only, both");
+    assert!(model[0] <= 4.0 && model[1] <= 40.0, "{model:?}");
+    let pilots = per_cent("with pilots, both");
+    assert!(pilots[0] <= 1.5 && pilots[1] <= 5.0, "{pilots:?}");
+    assert_eq!(per_cent("the paper's rule"), [4.0, 40.3]);
+}
+
+#[test]
+fn a_real_aligner_is_tried() {
+    let Some(folder) = folder() else { return };
+    let out = scratch("tried");
+    let (json, page) = (out.join("advice.json"), out.join("advice.html"));
+    let outputs = ["--json", json.to_str().expect("UTF-8"), "--explain", page.to_str().expect("UTF-8")];
+    let asked =
+        ["advise", "--threads", "2", "--pilot-budget", "1000", "--strategies", "2xdefault", "default"];
+    let ended = in_folder(folder, "tried-tmp", &[&asked[..], &outputs, &BWA].concat()).well();
+    // Strategy, prediction, its interval, measured seconds, trials, verdict.
+    for strategy in ["default", "2xdefault"] {
+        let cells = line(&ended.stdout, strategy);
+        let number = |i: usize| cells[i].parse::<f64>().unwrap_or_else(|_| panic!("{cells:?}"));
+        assert!(number(2) <= number(1) && number(1) <= number(4), "{cells:?}");
+        assert!(number(5) > 0.0 && number(6) >= 1.0, "{cells:?}");
+    }
+    assert_eq!(ended.stdout.matches("advised").count(), 1, "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("Do nothing: ") || ended.stdout.contains("Run it with --strategy 2xdefault")
+    );
+    let told: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("JSON")).expect("JSON");
+    let advice = &told["advice"];
+    assert_eq!(told["case"]["aligner"], "bwa mem");
+    assert!(["default", "2xdefault"].contains(&advice["strategy"].as_str().expect("a word")));
+    assert!(
+        advice["spent_s"].as_f64() > Some(0.0) && advice["spent_s"].as_f64() <= advice["budget_s"].as_f64()
+    );
+    let considered = advice["considered"].as_array().expect("a list");
+    assert!(considered.iter().all(|one| !one["measured"].as_array().expect("trials").is_empty()), "{told}");
+    // 200 kbp 30-fold in pairs of 150 bp or so: the sample has them all or estimates them.
+    let reads = told["case"]["application"]["reads"].as_f64().expect("a number");
+    let counted = common::records(&common::gunzip(&folder.join("tumor_1.fq.gz"))).len() as f64 * 2.0;
+    assert!((reads / counted).ln().abs() < 0.7, "{reads} {counted}");
+    let page = fs::read_to_string(&page).expect("a page");
+    assert!(
+        page.contains("A strategy for bwa mem")
+            && page.contains("class=\"measured\"")
+            && page.ends_with("</html>\n")
+    );
+}
+
+#[test]
+fn without_time_there_are_no_trials() {
+    let Some(folder) = folder() else { return };
+    for (budget, said) in
+        [("0", "No trials: the model alone decided."), ("1e-9", "No trials: the first would take more than")]
+    {
+        let asked = ["advise", "--threads", "2", "--strategies", "2xdefault", "--pilot-budget", budget];
+        let ended = in_folder(folder, "untried-tmp", &[&asked[..], &BWA].concat()).well();
+        assert!(ended.stdout.contains(said), "{}", ended.stdout);
+        assert_eq!(line(&ended.stdout, "2xdefault")[5..7], ["-", "0"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    let Some(folder) = folder() else { return };
+    // More instances than threads.
+    let asked = ["advise", "--threads", "2", "--pilot-budget", "0", "--strategies", "8xdefault"];
+    let ended = in_folder(folder, "refused-tmp", &[&asked[..], &BWA].concat()).well();
+    assert!(
+        ended.stdout.contains("8xdefault      cannot be had: more instances than threads"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("Do nothing"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_on_one_node_asks_nobody() {
+    let Some(folder) = folder() else { return };
+    let nodes = fs::read_to_string("/sys/devices/system/node/has_memory").unwrap_or_default();
+    if nodes.trim() != "0" {
+        return common::skipped("this machine has several nodes");
+    }
+    let ended = in_folder(folder, "auto-tmp", &[&["run"][..], &BWA].concat()).well();
+    assert!(ended.stderr.contains("strategy default: one node: nothing to place"), "{}", ended.stderr);
+    assert!(ended.stdout.lines().filter(|line| !line.starts_with('@')).count() > 1000);
+}
+
+#[test]
+fn what_is_wrong_is_one_line() {
+    let Some(folder) = folder() else { return };
+    let out = scratch("wrong");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let no_profile = out.join("no.json");
+    fs::write(&no_profile, "{}").expect("a file");
+    let other = out.join("other.json");
+    profile(elsewhere(), &other);
+    let missing = text(&out.join("missing.json"));
+    let with = |args: &[&str], command: &[&str]| -> Vec<String> {
+        [&["advise"], args, &["--"], command].concat().iter().map(|arg| (*arg).to_owned()).collect()
+    };
+    let bwa = &BWA[1..];
+    let no_reads = ["bwa", "mem", "genome.fa", "nowhere.fq"];
+    let no_index = ["bwa", "mem", "elsewhere.fa", "tumor_1.fq.gz"];
+    let piped = ["bwa", "mem", "genome.fa", "-"];
+    for (args, code, said) in [
+        (with(&["--machine", &missing], bwa), 1, missing.as_str()),
+        (with(&["--machine", &text(&no_profile)], bwa), 1, "no.json"),
+        (with(&["--machine", &text(&other)], bwa), 1, "of another machine"),
+        (with(&[], &["no-such-aligner", "{reads}"]), 2, "no reads: name them with --reads"),
+        (with(&["--reads", "tumor_1.fq.gz"], &["no-such-aligner", "{reads}"]), 1, "no such program on PATH"),
+        (with(&[], &["bwa", "mem", "--nonsense", "genome.fa", "tumor_1.fq.gz"]), 2, "--nonsense"),
+        (with(&[], &no_reads), 1, "nowhere.fq"),
+        (with(&[], &no_index), 1, "the index of bwa mem is missing"),
+        (with(&[], &piped), 1, "no sample of its reads can be taken"),
+        (with(&["--pilot-budget=-1"], bwa), 2, "a share of the run from 0"),
+        (with(&["--strategies", "4xfast"], bwa), 2, "4xfast"),
+        (vec!["advise".to_owned()], 2, "COMMAND"),
+        (vec!["advise".to_owned(), "--replay".to_owned(), text(&no_profile)], 1, "line 1"),
+    ] {
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let ended = in_folder(folder, "wrong-tmp", &words);
+        assert_eq!(ended.code, Some(code), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{args:?}: {}", ended.stderr);
+        assert!(ended.stdout.is_empty(), "{}", ended.stdout);
+        if code == 1 {
+            assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        }
+    }
+}
+
+/// A profile with invented figures of a machine.
+fn profile(topology: Topology, path: &Path) {
+    let plan = Plan::new(&topology, &Wish::quick()).expect("a plan");
+    let machine = Machine {
+        topology: topology.clone(),
+        theory: Theory::default(),
+        host: Some("model".into()),
+        now: None,
+    };
+    let profile = measure(machine, &plan, &mut Model::new(topology), &mut |_| {}).expect("a profile");
+    profile.write(&mut fs::File::create(path).expect("a file")).expect("a profile");
+}
+
+/// One that has other nodes than any that tests run on.
+fn elsewhere() -> Topology {
+    "16 nodes x 2 cores, 8 GiB".parse::<Synthetic>().expect("a machine").topology().expect("a topology")
+}
+
+#[test]
+fn a_profile_of_this_machine_is_used() {
+    let Some(folder) = folder() else { return };
+    let path = scratch("profiled").join("machine.json");
+    profile(Sysfs::new().topology().expect("this machine"), &path);
+    let machine = path.to_str().expect("UTF-8");
+    let asked = ["advise", "--machine", machine, "--pilot-budget", "0"];
+    let ended = in_folder(folder, "profiled-tmp", &[&asked[..], &BWA].concat()).well();
+    assert!(ended.stdout.contains("as `genuma probe` measured it"), "{}", ended.stdout);
+    assert!(ended.stderr.is_empty(), "{}", ended.stderr);
+}
