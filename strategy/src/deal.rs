@@ -85,6 +85,15 @@ impl Chunk {
         self.templates[i].reads
     }
 
+    /// An empty one with room for as much, and a little more.
+    fn alike(&self) -> Chunk {
+        let more = |length: usize| length + length / 16;
+        Chunk {
+            texts: self.texts.each_ref().map(|text| Vec::with_capacity(more(text.len()))),
+            templates: Vec::with_capacity(more(self.templates.len())),
+        }
+    }
+
     fn push(&mut self, template: &[ReadRef<'_>], feed: Feed) {
         let start = self.texts[0].len() + 1;
         let name = start..start + template_name(template[0].name).len();
@@ -344,7 +353,8 @@ impl Dealer {
             && let Some(batch) = &self.open
         {
             self.all += self.chunk_reads;
-            batch.push(std::mem::take(&mut self.chunk), std::mem::take(&mut self.chunk_reads));
+            let next = self.chunk.alike();
+            batch.push(std::mem::replace(&mut self.chunk, next), std::mem::take(&mut self.chunk_reads));
         }
     }
 

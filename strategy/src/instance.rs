@@ -2,9 +2,12 @@
 
 mod feed;
 
+mod pace;
+
 mod words;
 
 pub(crate) use feed::{Feeding, write_reads};
+pub(crate) use pace::Pace;
 pub use words::Words;
 
 use std::collections::BTreeSet;
@@ -18,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use genuma_machine::placement::{Scoped, pin};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::pipe::fcntl_setpipe_size;
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::invocation::{Feed, Invocation};
@@ -59,6 +62,8 @@ pub(crate) struct Instance {
     child: Child,
     /// What it writes.
     pub stdout: Option<ChildStdout>,
+    /// What the pipe of that holds (bytes).
+    pub stdout_holds: usize,
     /// What it says.
     pub stderr: Option<ChildStderr>,
     /// Where its reads go: one pipe, or two.
@@ -93,7 +98,7 @@ impl Recipe<'_> {
         let (mut readers, feeds): (Vec<_>, Vec<_>) = pipes.map_err(StartError::Pipe)?.into_iter().unzip();
         let named = match feed {
             Feed::Stdin => Vec::new(),
-            _ => readers.iter().map(|r| PathBuf::from(format!("/dev/fd/{}", r.as_raw_fd()))).collect(),
+            _ => readers.iter().map(|r| PathBuf::from(format!("/proc/self/fd/{}", r.as_raw_fd()))).collect(),
         };
         let paths: Vec<&Path> = named.iter().map(PathBuf::as_path).collect();
         let words = self.invocation.command(seat.threads, self.block, &paths);
@@ -124,10 +129,12 @@ impl Recipe<'_> {
         })?;
         live.groups.insert(child.id() as i32);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let mut stdout_holds = 0;
         if let Some(stdout) = &stdout {
             let _ = fcntl_setpipe_size(stdout, PIPE);
+            stdout_holds = fcntl_getpipe_size(stdout).unwrap_or(0);
         }
-        Ok(Instance { child, stdout, stderr, feeds, command: words, pipes: named })
+        Ok(Instance { child, stdout, stdout_holds, stderr, feeds, command: words, pipes: named })
     }
 }
 

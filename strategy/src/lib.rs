@@ -37,6 +37,8 @@ pub mod merge;
 
 pub mod pages;
 
+pub mod threads;
+
 pub mod run;
 
 pub use invocation::Invocation;

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::Policy;
 use serde::Serialize;
+
+use crate::invocation::Index;
 
 /// A range of memory counts to the index if it holds at least this part of the index's bytes.
 const PART_OF_INDEX: u64 = 16;
@@ -23,24 +26,52 @@ pub type OnNodes = BTreeMap<u32, u64>;
 pub struct Pages {
     /// All of it (bytes of each node).
     pub all: OnNodes,
-    /// Its large ranges: the index (bytes of each node).
+    /// Its large ranges, but for files that are not the index's: the index (bytes of each node).
     pub index: OnNodes,
 }
 
-/// Memory of all processes of a group, of whose index the files have `index` bytes. None if they are gone or the system does not tell.
-pub(crate) fn of_group(group: u32, index: u64) -> Option<Pages> {
+/// The index that is looked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sought {
+    /// Bytes of its files.
+    bytes: u64,
+    /// Its files, as the kernel writes them.
+    files: Vec<String>,
+}
+
+impl Sought {
+    pub fn new(index: Option<&Index>) -> Self {
+        let files = index.map(|index| index.files.as_slice()).unwrap_or_default();
+        let written = |path: &PathBuf| {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+            // seq_file_path() in fs/proc/task_mmu.c.
+            path.replace('\n', "\\012").replace('\t', "\\011").replace('=', "\\075").replace(' ', "\\040")
+        };
+        let bytes = index.and_then(|index| index.bytes().ok()).unwrap_or(0);
+        Sought { bytes, files: files.iter().map(written).collect() }
+    }
+}
+
+/// Memory of all processes of a group. None if they are gone or the system does not tell.
+pub(crate) fn of_group(group: u32, index: &Sought) -> Option<Pages> {
     let mut pages = Pages::default();
-    for entry in fs::read_dir("/proc").ok()?.flatten() {
-        let name = entry.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let of = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}"));
-        if of("stat").ok().and_then(|stat| group_of(&stat)) == Some(group)
-            && let Ok(maps) = of("numa_maps")
-        {
+    for id in processes(group) {
+        if let Ok(maps) = fs::read_to_string(format!("/proc/{id}/numa_maps")) {
             pages.add(&maps, index);
         }
     }
     (!pages.all.is_empty()).then_some(pages)
+}
+
+/// The processes of a group.
+pub(crate) fn processes(group: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let within = |id: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok();
+        stat.and_then(|stat| group_of(&stat)) == Some(group)
+    };
+    all.filter(within).collect()
 }
 
 /// The group of a process, from its `stat` (proc_pid_stat(5), field 5).
@@ -50,7 +81,7 @@ fn group_of(stat: &str) -> Option<u32> {
 
 impl Pages {
     /// Adds the ranges of a `numa_maps` (numa(7)): `7f00 interleave:0-1 anon=8 dirty=8 N0=4 N1=4 kernelpagesize_kB=4`.
-    fn add(&mut self, maps: &str, index: u64) {
+    fn add(&mut self, maps: &str, index: &Sought) {
         for line in maps.lines() {
             let mut on = OnNodes::new();
             let mut page = 4;
@@ -63,7 +94,11 @@ impl Pages {
                     on.insert(node, value);
                 }
             }
-            let of_index = on.values().sum::<u64>() * page * 1024 >= (index / PART_OF_INDEX).max(LEAST);
+            // Programs and libraries lie where they were first read, by whomever.
+            let file = line.split_whitespace().find_map(|word| word.strip_prefix("file="));
+            let foreign = file.is_some_and(|file| !index.files.iter().any(|of_index| of_index == file));
+            let large = on.values().sum::<u64>() * page * 1024 >= (index.bytes / PART_OF_INDEX).max(LEAST);
+            let of_index = large && !foreign;
             for (node, pages) in on {
                 *self.all.entry(node).or_default() += pages * page * 1024;
                 if of_index {
@@ -112,9 +147,12 @@ pub fn shares(on: &OnNodes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invocation::Loading;
 
     const MAPS: &str = "\
 5600 default file=/usr/bin/bwa mapped=30 N0=30 kernelpagesize_kB=4
+5700 default file=/usr/lib/libc.so.6 mapped=500 N1=500 kernelpagesize_kB=4
+6000 default file=/data/my\\040index mapped=600 N0=600 kernelpagesize_kB=4
 7f00 bind:1 anon=1000 dirty=1000 active=0 N1=1000 kernelpagesize_kB=4
 7f10 bind:1 anon=2 dirty=2 N0=1 N1=1 kernelpagesize_kB=2048
 7ffe default stack anon=3 dirty=3 N0=3 kernelpagesize_kB=4
@@ -127,9 +165,14 @@ mod tests {
     #[test]
     fn ranges_are_summed_by_node() {
         let mut pages = Pages::default();
-        pages.add(MAPS, 16 << 20);
-        assert_eq!(pages.all, [(0, 33 * 4096 + (2 << 20)), (1, 1000 * 4096 + (2 << 20))].into());
-        assert_eq!(pages.index, [(0, 2 << 20), (1, 1000 * 4096 + (2 << 20))].into());
+        let files = Sought::new(Some(&Index {
+            files: vec!["/data/my index".into()],
+            loading: Loading::Mapped,
+            made_by: None,
+        }));
+        pages.add(MAPS, &Sought { bytes: 16 << 20, ..files });
+        assert_eq!(pages.all, [(0, 633 * 4096 + (2 << 20)), (1, 1500 * 4096 + (2 << 20))].into());
+        assert_eq!(pages.index, [(0, 600 * 4096 + (2 << 20)), (1, 1000 * 4096 + (2 << 20))].into());
         assert_eq!(shares(&[(0, 25), (3, 75)].into()), "node 0 25%, node 3 75%");
     }
 
@@ -157,9 +200,9 @@ mod tests {
         let group = group_of(&stat).expect("a group");
         // The kernel may be built without NUMA.
         if fs::metadata("/proc/self/numa_maps").is_ok() {
-            let pages = of_group(group, 1 << 20).expect("pages of a living process");
+            let pages = of_group(group, &Sought::default()).expect("pages of a living process");
             assert!(pages.all.values().sum::<u64>() > 0);
         }
-        assert_eq!(of_group(u32::MAX, 1), None);
+        assert_eq!(of_group(u32::MAX, &Sought::default()), None);
     }
 }

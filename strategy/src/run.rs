@@ -30,6 +30,7 @@ use crate::layout::Seat;
 use crate::merge::{Fault, Program};
 use crate::pages::{OnNodes, Pages};
 use crate::strategy::Strategy;
+use crate::threads::Threads;
 
 use desk::Next;
 use keeper::Keeper;
@@ -38,6 +39,10 @@ use keeper::Keeper;
 const RECORD_BYTES: u64 = 4;
 /// Bytes of records that may always wait for their turn.
 const ROOM: u64 = 256 << 20;
+
+/// Blocks that an instance may have besides one for each thread: one that it reads and one that it writes. One that took more would leave
+/// others without. An aligner that does not work in blocks may read any number of reads before it answers.
+const MORE_BLOCKS: usize = 2;
 
 /// What is run, and how.
 #[derive(Debug, Clone)]
@@ -92,6 +97,8 @@ pub struct OfInstance {
     pub pages: Option<Pages>,
     /// Whether its index was where it was to be; none where nothing was asked, or it was over before.
     pub as_asked: Option<bool>,
+    /// Where its threads were, asked when its pages were.
+    pub threads_found: Option<Threads>,
 }
 
 /// Why a run failed.
@@ -188,7 +195,8 @@ impl Plan {
         let instances = self.seats.len();
         let ahead = if block.is_some() { 1 } else { instances + 2 };
         let room = ROOM.max(block.unwrap_or(0).saturating_mul(2 * RECORD_BYTES * instances as u64));
-        let desk = Desk::new(instances, ahead, room as usize);
+        let most_owed = |seat: &Seat| block.map_or(usize::MAX, |_| seat.threads + MORE_BLOCKS);
+        let desk = Desk::new(ahead, room as usize, self.seats.iter().map(most_owed).collect());
         let mut dealer = Dealer::new(invocation, self.threads);
 
         let (reads, written, instances) = thread::scope(|scope| {

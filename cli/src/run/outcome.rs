@@ -17,13 +17,24 @@ pub struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Says which instances have their index elsewhere than asked.
+    /// Says which instances have their index or their threads elsewhere than asked.
     pub fn warn(&self) {
-        for (i, instance) in self.summary.instances.iter().enumerate() {
+        let seats = &self.plan.seats;
+        for (i, (instance, seat)) in self.summary.instances.iter().zip(seats).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) =
                 (instance.as_asked, &instance.pages, &instance.policy)
             {
                 warn!("instance {}: {policy} was asked, but its index is on {}", i + 1, shares(&pages.index));
+            }
+            if let Some(found) = &instance.threads_found
+                && !found.may_run_on.within(&seat.cpus)
+            {
+                warn!(
+                    "instance {}: it was put on CPUs {}, but its threads may run on {}",
+                    i + 1,
+                    seat.cpus,
+                    found.may_run_on
+                );
             }
         }
     }

@@ -1,11 +1,13 @@
 //! SAM: lines to templates, templates to batches (SAM specification, sections 1.4 and 4).
 
-use std::collections::HashMap;
+mod by_name;
+
 use std::sync::Arc;
 
 use crate::deal::{Batch, Chunk, template_name};
 
 use super::{Fault, Given, shown};
+use by_name::ByName;
 
 /// Name of the reads that stand for those that an instance does not get.
 pub(crate) const PLACEHOLDER: &[u8] = b"x";
@@ -67,15 +69,20 @@ impl Sam {
 
     /// Takes what was read.
     pub fn take(&mut self, bytes: &[u8], given: &impl Given) -> Result<(), Fault> {
-        self.rest.extend_from_slice(bytes);
-        let text = std::mem::take(&mut self.rest);
         let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', &text) {
-            self.line(&text[start..=end], given)?;
+        for end in memchr::memchr_iter(b'\n', bytes) {
+            if self.rest.is_empty() {
+                self.line(&bytes[start..=end], given)?;
+            } else {
+                let mut text = std::mem::take(&mut self.rest);
+                text.extend_from_slice(&bytes[start..=end]);
+                self.line(&text, given)?;
+                text.clear();
+                self.rest = text;
+            }
             start = end + 1;
         }
-        self.rest = text;
-        self.rest.drain(..start);
+        self.rest.extend_from_slice(&bytes[start..]);
         Ok(())
     }
 
@@ -251,125 +258,4 @@ impl InOrder {
 
 fn templates_of(batch: &Batch) -> u64 {
     (0..).map_while(|i| batch.chunk(i)).map(|chunk| chunk.templates() as u64).sum()
-}
-
-/// Records in any order, those of a template together. They leave in the order of the reads.
-#[derive(Default)]
-struct ByName {
-    /// Batches of which names are known.
-    batches: Vec<Answered>,
-    /// Templates that have no records yet, by name; the first at the end.
-    due: HashMap<Vec<u8>, Vec<Due>>,
-    /// The template that the last record was of.
-    current: Option<Current>,
-}
-
-/// A template that has no records yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    /// Number of its batch.
-    batch: usize,
-    /// Its number in the batch.
-    template: usize,
-    reads: u32,
-}
-
-struct Current {
-    due: Due,
-    name: Vec<u8>,
-    primaries: u32,
-    text: Vec<u8>,
-}
-
-/// A batch and what is known of it.
-struct Answered {
-    batch: Arc<Batch>,
-    /// Chunks whose names are known.
-    chunks: usize,
-    /// Templates with known names.
-    templates: usize,
-    /// Records of each template that has them.
-    records: Vec<(usize, Vec<u8>)>,
-}
-
-impl ByName {
-    fn line(&mut self, line: &Line<'_>, given: &impl Given) -> Result<(), Fault> {
-        let same = |c: &Current| c.name == line.name && (!line.primary || c.primaries < c.due.reads);
-        if !self.current.as_ref().is_some_and(same) {
-            self.end_template(given)?;
-            let due = self.find(line.name, given).ok_or_else(|| Fault::Unknown(shown(line.name)))?;
-            self.current = Some(Current { due, name: line.name.to_vec(), primaries: 0, text: Vec::new() });
-        }
-        if let Some(current) = &mut self.current {
-            current.primaries += u32::from(line.primary);
-            current.text.extend_from_slice(line.text);
-        }
-        Ok(())
-    }
-
-    /// A template of that name that has no records yet.
-    fn find(&mut self, name: &[u8], given: &impl Given) -> Option<Due> {
-        loop {
-            if let Some(places) = self.due.get_mut(name) {
-                let place = places.pop();
-                if places.is_empty() {
-                    self.due.remove(name);
-                }
-                return place;
-            }
-            if !self.learn(given) {
-                return None;
-            }
-        }
-    }
-
-    /// Learns the names of one more chunk; false if there is none.
-    fn learn(&mut self, given: &impl Given) -> bool {
-        loop {
-            let number = self.batches.len();
-            if let Some(last) = self.batches.last_mut()
-                && let Some(chunk) = last.batch.chunk(last.chunks)
-            {
-                for i in 0..chunk.templates() {
-                    let places = self.due.entry(chunk.name(i).to_vec()).or_default();
-                    let (batch, template) = (number - 1, last.templates + i);
-                    places.insert(0, Due { batch, template, reads: chunk.reads(i) });
-                }
-                last.templates += chunk.templates();
-                last.chunks += 1;
-                return true;
-            }
-            let Some(batch) = given.given(number) else { return false };
-            self.batches.push(Answered { batch, chunks: 0, templates: 0, records: Vec::new() });
-        }
-    }
-
-    fn end_template(&mut self, given: &impl Given) -> Result<(), Fault> {
-        let Some(current) = self.current.take() else { return Ok(()) };
-        if current.primaries != current.due.reads {
-            return Err(Fault::Missing { templates: 1, first: shown(&current.name) });
-        }
-        let answered = &mut self.batches[current.due.batch];
-        answered.records.push((current.due.template, current.text));
-        if answered.records.len() == answered.templates && answered.batch.chunk(answered.chunks).is_none() {
-            let mut records = std::mem::take(&mut answered.records);
-            records.sort_unstable_by_key(|&(template, _)| template);
-            let text: Vec<u8> = records.into_iter().flat_map(|(_, text)| text).collect();
-            given.deliver(&answered.batch, text, true);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, given: &impl Given) -> Result<(), Fault> {
-        self.end_template(given)?;
-        while self.learn(given) {}
-        let first = self.due.iter().min_by_key(|(_, places)| places.last());
-        match first {
-            None => Ok(()),
-            Some((name, _)) => Err(Fault::Missing {
-                templates: self.due.values().map(|places| places.len() as u64).sum(),
-                first: shown(name),
-            }),
-        }
-    }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Desk {
     ahead: usize,
     /// Bytes of records that may wait for their turn.
     room: usize,
+    /// Batches of which the process at each seat may owe records.
+    most_owed: Vec<usize>,
 }
 
 /// What the merger is to write.
@@ -86,11 +88,11 @@ impl State {
 }
 
 impl Desk {
-    /// For so many instances.
-    pub fn new(instances: usize, ahead: usize, room: usize) -> Self {
-        let lives = std::iter::repeat_with(Life::default).take(instances).collect();
+    /// For as many instances as there are numbers in `most_owed`.
+    pub fn new(ahead: usize, room: usize, most_owed: Vec<usize>) -> Self {
+        let lives = std::iter::repeat_with(Life::default).take(most_owed.len()).collect();
         let state = Mutex::new(State { lives, ..State::default() });
-        Desk { state, changed: Condvar::new(), ahead, room }
+        Desk { state, changed: Condvar::new(), ahead, room, most_owed }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -164,13 +166,14 @@ impl Desk {
             if let Some(batch) = life.given.get(index) {
                 return Some(Arc::clone(batch));
             }
-            if let Some(batch) = life.again.pop_front().or_else(|| ready.pop_front()) {
+            let may = life.owed.len() < self.most_owed[seat];
+            if may && let Some(batch) = life.again.pop_front().or_else(|| ready.pop_front()) {
                 life.owed.insert(batch.number, Arc::clone(&batch));
                 life.given.push(Arc::clone(&batch));
                 self.changed.notify_all();
                 return Some(batch);
             }
-            if *dealt {
+            if *dealt && life.again.is_empty() && ready.is_empty() {
                 return None;
             }
             state = self.wait(state);

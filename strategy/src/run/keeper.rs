@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use genuma_machine::placement::Policy;
 
 use crate::deal::Batch;
-use crate::instance::{Feeding, Instance, Recipe, write_reads};
+use crate::instance::{Feeding, Instance, Pace, Recipe, write_reads};
 use crate::invocation::{Depends, Format, Order, Reads};
 use crate::merge::{Fault, Given, Lines, Sai, Sam, sam_header};
-use crate::pages::{self, Pages};
+use crate::pages::{self, Pages, Sought};
+use crate::threads::{self, Threads};
 
 use super::{Desk, Error, Header, OfInstance, Plan, join};
 
@@ -42,6 +43,7 @@ struct Ended {
     answered: bool,
     words: Vec<String>,
     pages: Option<Pages>,
+    threads: Option<Threads>,
 }
 
 impl Keeper<'_> {
@@ -67,6 +69,7 @@ impl Keeper<'_> {
             };
             let again = self.heed(&ended);
             done.pages = ended.pages.or(done.pages);
+            done.threads_found = ended.threads.or(done.threads_found);
             done.batches += self.desk.batches(self.seat);
             if !again {
                 break;
@@ -121,7 +124,14 @@ impl Keeper<'_> {
             // Writers may wait for batches that it will not take.
             self.desk.leave(self.seat);
             let words = heard.map(join).unwrap_or_default();
-            Ended { status, fault, answered: taker.answered, words, pages: taker.pages }
+            Ended {
+                status,
+                fault,
+                answered: taker.answered,
+                words,
+                pages: taker.pages,
+                threads: taker.threads,
+            }
         })
     }
 
@@ -169,8 +179,10 @@ struct Taker<'a> {
     parser: Parser,
     lines: Lines,
     group: u32,
+    pace: Pace,
     answered: bool,
     pages: Option<Pages>,
+    threads: Option<Threads>,
     asked: Option<(Instant, Duration)>,
 }
 
@@ -220,7 +232,8 @@ impl<'a> Taker<'a> {
             plain: keeper.plan.plain.clone(),
             reads: pipes.zip(files).collect(),
         };
-        Taker { keeper, parser, lines, group: instance.id(), answered: false, pages: None, asked: None }
+        let (group, pace) = (instance.id(), Pace::new(instance.stdout_holds));
+        Taker { keeper, parser, lines, group, pace, answered: false, pages: None, threads: None, asked: None }
     }
 
     /// Until the process closes its output, or writes what is wrong.
@@ -244,12 +257,16 @@ impl<'a> Taker<'a> {
                 Parser::Sai(sai) => sai.answered(),
             };
             if self.answered {
-                self.ask_for_pages();
+                self.ask_where();
+            }
+            let pause = self.pace.after(n);
+            if !pause.is_zero() {
+                thread::sleep(pause);
             }
         }
     }
 
-    fn ask_for_pages(&mut self) {
+    fn ask_where(&mut self) {
         let now = Instant::now();
         let next = match self.asked {
             None => ASKED_AGAIN,
@@ -257,8 +274,9 @@ impl<'a> Taker<'a> {
             Some(_) => return,
         };
         self.asked = Some((now, next));
-        let index = self.keeper.invocation().index.as_ref().and_then(|index| index.bytes().ok());
-        self.pages = pages::of_group(self.group, index.unwrap_or(0)).or(self.pages.take());
+        let index = Sought::new(self.keeper.invocation().index.as_ref());
+        self.pages = pages::of_group(self.group, &index).or(self.pages.take());
+        self.threads = threads::of_group(self.group).or(self.threads.take());
     }
 
     fn end(&mut self) -> Result<(), Fault> {
