@@ -1,8 +1,8 @@
 //! The minimizer of every root of a sequence: the smallest hash among the root's canonical m-mers, so that both
 //! strands of a root have the same one.
 
-use crate::encode::mask;
 use crate::native;
+use crate::superkmer::Packed;
 
 /// Length of the m-mers a root is represented by: 11 from k = 24 on, about half a root below.
 pub fn minimizer_length(k: u32) -> u32 {
@@ -20,9 +20,8 @@ pub struct Minimizers {
     window: usize,
     /// Roots of the last sequence.
     roots: usize,
-    /// Numbers of the lanes in use, and some more: first m-mers, in the end minimizers.
-    forward: Vec<u32>,
-    reverse: Vec<u32>,
+    /// For each lane in use, and some more: first the hash of an m-mer, in the end a minimizer.
+    hashes: Vec<u32>,
     spare: Vec<u32>,
     /// Bit `i % LANES` of number `i / LANES`: root `i + 1` has another minimizer than root `i`.
     changes: Vec<u32>,
@@ -32,72 +31,69 @@ impl Minimizers {
     /// For the roots of `k`-mers.
     pub fn new(k: u32) -> Self {
         let m = minimizer_length(k);
-        let [forward, reverse, spare, changes] = [const { Vec::new() }; 4];
+        let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
-        Self { m, window, roots: 0, forward, reverse, spare, changes }
+        Self { m, window, roots: 0, hashes, spare, changes }
     }
 
-    /// Finds a minimizer for each k-mer of `codes` (bases as 0..=3, at least k of them): that of the k-2 bases in its
+    /// Finds a minimizer for each k-mer of the `bases` bases, at least k, from `start` on: that of the k-2 bases in its
     /// middle. Calls `each` with the minimizer, the first k-mer and the number of k-mers of every run that shares one.
     #[inline]
-    pub fn for_each_run(&mut self, codes: &[u8], mut each: impl FnMut(u32, usize, usize)) {
-        native::find(self, &codes[1..codes.len() - 1]);
+    pub fn for_each_run(
+        &mut self,
+        read: &Packed<'_>,
+        start: usize,
+        bases: usize,
+        mut each: impl FnMut(u32, usize, usize),
+    ) {
+        native::find(self, read, start + 1, bases - 2);
         let mut start = 0;
         for (i, &changes) in self.changes.iter().enumerate() {
             let mut left = changes;
             while left != 0 {
                 let end = i * LANES + left.trailing_zeros() as usize + 1;
-                each(self.forward[start], start, end - start);
+                each(self.hashes[start], start, end - start);
                 start = end;
                 left &= left - 1;
             }
         }
-        each(self.forward[start], start, self.roots - start);
+        each(self.hashes[start], start, self.roots - start);
     }
 
-    /// Fills `forward` with minimizers and `changes` with where they change. The m-mers of `codes` are put together, and
-    /// the smallest hashes found, by doubling what each lane spans.
+    /// Fills `hashes` with minimizers and `changes` with where they change. The smallest hashes are found by doubling what
+    /// each lane spans.
     #[inline(always)]
-    pub(crate) fn find_scalar(&mut self, codes: &[u8]) {
-        let Self { m, window, roots, forward, reverse, spare, changes } = self;
-        *roots = codes.len() + 2 - *m - *window;
-        // What is wanted, whole lanes, and what the widest step reaches beyond.
-        let lanes = codes.len().next_multiple_of(LANES);
-        for numbers in [&mut *forward, reverse, spare] {
+    pub(crate) fn find_scalar(&mut self, read: &Packed<'_>, start: usize, bases: usize) {
+        let Self { m, window, roots, hashes, spare, changes } = self;
+        *roots = bases + 2 - *m - *window;
+        // Whole lanes, and what the widest step reaches beyond.
+        let lanes = (bases + 1 - *m).next_multiple_of(LANES);
+        for numbers in [&mut *hashes, spare] {
             if numbers.len() < lanes + LANES {
                 numbers.resize(lanes + LANES, 0);
             }
         }
-        for ((forward, reverse), &code) in forward.iter_mut().zip(reverse.iter_mut()).zip(codes) {
-            *forward = u32::from(code);
-            *reverse = 3 - u32::from(code);
-        }
-        let mut width = 1;
-        while width < *m {
-            let step = width.min(*m - width);
-            let (up, low) = (2 * step as u32, mask(step as u32) as u32);
-            combine(forward, spare, lanes, step, |near, far| (near << up) | (far & low));
-            std::mem::swap(forward, spare);
-            let (down, up) = (2 * (width - step) as u32, 2 * width as u32);
-            combine(reverse, spare, lanes, step, |near, far| near | ((far >> down) << up));
-            std::mem::swap(reverse, spare);
-            width += step;
-        }
-        for (forward, reverse) in forward[..lanes].iter_mut().zip(&reverse[..lanes]) {
-            *forward = scatter((*forward).min(*reverse));
+        let unused = 32 - 2 * *m as u32;
+        for (at, hashes) in (start..).step_by(LANES).zip(hashes[..lanes].as_chunks_mut::<LANES>().0) {
+            let (here, next) = (read.word(at), read.word(at + LANES));
+            for (i, hash) in (0..).zip(hashes) {
+                // The 16 bases from this lane on; the first m count.
+                let bases = ((here << (2 * i) | (next >> 1 >> (63 - 2 * i))) >> 32) as u32;
+                *hash = scatter((bases >> unused).min(reversed(bases) << unused >> unused));
+            }
         }
         let mut width = 1;
         while width < *window {
             let step = width.min(*window - width);
-            combine(forward, spare, lanes, step, |near, far| near.min(far));
-            std::mem::swap(forward, spare);
+            combine(hashes, spare, lanes, step);
+            std::mem::swap(hashes, spare);
             width += step;
         }
         changes.clear();
         let (words, last) = ((*roots - 1) / LANES, (*roots - 1) % LANES);
         for i in 0..=words {
-            let near: &[u32; LANES] = forward[i * LANES..].first_chunk().expect("lanes");
-            let far: &[u32; LANES] = forward[i * LANES + 1..].first_chunk().expect("lanes");
+            let near: &[u32; LANES] = hashes[i * LANES..].first_chunk().expect("lanes");
+            let far: &[u32; LANES] = hashes[i * LANES + 1..].first_chunk().expect("lanes");
             let mut differ = [0; LANES];
             for lane in 0..LANES {
                 differ[lane] = u8::from(near[lane] != far[lane]);
@@ -113,15 +109,24 @@ impl Minimizers {
     }
 }
 
-/// Sets each of the first `lanes` numbers of `to` to `join` of two of `from`, `step` apart.
+/// The reverse complement of 16 bases.
 #[inline(always)]
-fn combine(from: &[u32], to: &mut [u32], lanes: usize, step: usize, join: impl Fn(u32, u32) -> u32) {
+fn reversed(bases: u32) -> u32 {
+    let x = !bases;
+    let x = ((x >> 2) & 0x3333_3333) | ((x & 0x3333_3333) << 2);
+    let x = ((x >> 4) & 0x0f0f_0f0f) | ((x & 0x0f0f_0f0f) << 4);
+    x.swap_bytes()
+}
+
+/// Sets each of the first `lanes` numbers of `to` to the smaller of two of `from`, `step` apart.
+#[inline(always)]
+fn combine(from: &[u32], to: &mut [u32], lanes: usize, step: usize) {
     for at in (0..lanes).step_by(LANES) {
         let near: &[u32; LANES] = from[at..].first_chunk().expect("lanes");
         let far: &[u32; LANES] = from[at + step..].first_chunk().expect("lanes");
         let to: &mut [u32; LANES] = to[at..].first_chunk_mut().expect("lanes");
         for lane in 0..LANES {
-            to[lane] = join(near[lane], far[lane]);
+            to[lane] = near[lane].min(far[lane]);
         }
     }
 }
@@ -145,6 +150,7 @@ pub fn bin_of(minimizer: u32, bins: usize) -> usize {
 mod tests {
     use super::*;
     use crate::encode::{pack, revcomp};
+    use crate::superkmer::Codes;
     use crate::tests::random_bases;
     use genuma_reads::dna;
 
@@ -153,15 +159,21 @@ mod tests {
         words.map(|w| scatter(w.min(revcomp(w, m)) as u32)).min().expect("a root has m-mers")
     }
 
-    /// One minimizer for each root.
-    fn of_roots(minimizers: &mut Minimizers, codes: &[u8]) -> Vec<u32> {
+    /// One minimizer for each root of the bases from `start` on.
+    fn of_roots(minimizers: &mut Minimizers, read: &Codes, start: usize, bases: usize) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
-        minimizers.for_each_run(codes, |minimizer, start, roots| {
-            assert_eq!(start, found.len());
+        minimizers.for_each_run(&read.packed(), start, bases, |minimizer, first, roots| {
+            assert_eq!(first, found.len());
             assert!(roots > 0 && last.replace(minimizer) != Some(minimizer));
             found.extend(std::iter::repeat_n(minimizer, roots));
         });
         found
+    }
+
+    fn loaded(seq: &[u8]) -> Codes {
+        let mut codes = Codes::default();
+        codes.load_scalar(seq, seq, 0);
+        codes
     }
 
     #[test]
@@ -170,21 +182,22 @@ mod tests {
             let mut minimizers = Minimizers::new(k);
             for len in (k as usize..k as usize + 70).chain([150, 1000, 151]) {
                 let seq = random_bases(len, u64::from(k));
-                let codes: Vec<u8> = seq.iter().map(|&b| dna::code(b)).collect();
-                let other: Vec<u8> = codes.iter().rev().map(|&c| 3 - c).collect();
                 let expected: Vec<u32> = (seq.windows(k as usize))
                     .map(|w| by_definition(&w[1..w.len() - 1], minimizer_length(k)))
                     .collect();
-                assert_eq!(of_roots(&mut minimizers, &codes), expected, "k {k}, {len} bases");
-                let (forward, changes) = (minimizers.forward.clone(), minimizers.changes.clone());
-                minimizers.find_scalar(&codes[1..len - 1]);
-                assert!(
-                    minimizers.forward[..expected.len()] == forward[..expected.len()]
-                        && minimizers.changes == changes
-                );
-                let mut reversed = of_roots(&mut minimizers, &other);
+                let read = loaded(&seq);
+                assert_eq!(of_roots(&mut minimizers, &read, 0, len), expected, "k {k}, {len} bases");
+                let roots = ..expected.len();
+                let (hashes, changes) = (minimizers.hashes[roots].to_vec(), minimizers.changes.clone());
+                minimizers.find_scalar(&read.packed(), 1, len - 2);
+                assert!(minimizers.hashes[roots] == hashes && minimizers.changes == changes);
+
+                let other = loaded(&dna::revcomp(&seq));
+                let mut reversed = of_roots(&mut minimizers, &other, 0, len);
                 reversed.reverse();
                 assert_eq!(reversed, expected);
+                let start = (len - k as usize) / 2;
+                assert_eq!(of_roots(&mut minimizers, &read, start, len - start), expected[start..]);
             }
         }
     }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::minimizer::Minimizers;
-use crate::superkmer::Codes;
+use crate::superkmer::{Codes, Packed};
 
 /// Asks for the cache line that `place` starts in.
 #[inline(always)]
@@ -49,7 +49,7 @@ macro_rules! widest {
 
 widest!(
     /// [`Minimizers::find_scalar`].
-    find = Minimizers::find_scalar, (minimizers: &mut Minimizers, codes: &[u8])
+    find = Minimizers::find_scalar, (minimizers: &mut Minimizers, read: &Packed<'_>, start: usize, bases: usize)
 );
 widest!(
     /// [`Codes::load_scalar`].

@@ -59,6 +59,11 @@ impl Codes {
         }));
         self.words.push(0);
     }
+
+    /// The packed bases.
+    pub(crate) fn packed(&self) -> Packed<'_> {
+        Packed { words: &self.words }
+    }
 }
 
 /// As [`dna::code`], by arithmetic; [`dna::NOT_A_BASE`] also when `refused`.
@@ -101,11 +106,12 @@ impl Cutter {
     pub fn cut(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> Packed<'_> {
         let Self { k, lowest, minimizers, read } = self;
         native::load(read, mate.seq, mate.qual, *lowest);
-        let mut whole = |run: &[u8], at: usize| {
-            if run.len() < *k {
+        let packed = read.packed();
+        let mut whole = |at: usize, bases: usize| {
+            if bases < *k {
                 return;
             }
-            minimizers.for_each_run(run, |minimizer, first, roots| {
+            minimizers.for_each_run(&packed, at, bases, |minimizer, first, roots| {
                 for done in (0..roots).step_by(MAX_KMERS) {
                     let kmers = MAX_KMERS.min(roots - done);
                     emit(SuperKmer { minimizer, start: at + first + done, kmers });
@@ -115,13 +121,13 @@ impl Cutter {
         if read.foreign {
             let mut at = 0;
             for run in read.codes.split(|&c| c == dna::NOT_A_BASE) {
-                whole(run, at);
+                whole(at, run.len());
                 at += run.len() + 1;
             }
         } else {
-            whole(&read.codes, 0);
+            whole(0, read.codes.len());
         }
-        Packed { words: &read.words }
+        packed
     }
 }
 
@@ -133,12 +139,12 @@ pub struct Packed<'a> {
 
 impl Packed<'_> {
     /// 32 bases from base `at` on, the first in the highest bits; what lies beyond the read's last word is zero.
-    #[inline]
-    fn word(&self, at: usize) -> u64 {
+    #[inline(always)]
+    pub(crate) fn word(&self, at: usize) -> u64 {
         let (i, shift) = (at / 32, 2 * (at % 32));
-        let next = self.words.get(i + 1).copied().unwrap_or(0);
+        let [here, next] = [i, i + 1].map(|i| self.words.get(i).copied().unwrap_or(0));
         // Shifting by 64 is not defined, so the second word moves in two steps.
-        (self.words[i] << shift) | ((next >> 1) >> (63 - shift))
+        (here << shift) | ((next >> 1) >> (63 - shift))
     }
 
     /// Writes the record of `piece` at the start of `out` (at least [`MAX_RECORD`] + 8 bytes) and returns its length.
