@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-align bench-align-scaling bench-advise bench-farm bench-probe bench-flash bench-count
+.PHONY: help build demo test lint bench-call bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -33,6 +33,10 @@ bench-align: ## time and score `genuma align` beside minibwa, strobealign, samto
 bench-align-scaling: ## what the farm costs `genuma align` at 16 workers, and memory over 10⁶ pieces
 	@scripts/setup.sh build
 	cargo bench -p genuma-align --locked --bench scaling
+
+bench-run: ## time `genuma run` with 1, 2 and 4 instances beside the plain commands of five aligners
+	@scripts/setup.sh build bench
+	@bench/run.sh $(ARGS)
 
 bench-advise: ## score the advisor on the published run times of lenis2017
 	@scripts/setup.sh build
