@@ -154,6 +154,7 @@ fn bwa_mem() {
         "bwa mem -t 2 -K 40000 g.fa r1.fq r2.fq",
         "bwa mem -t 4 -K 40000 -C -a g.fa r1.fq.gz r2.fq.gz",
         "bwa mem -K 15050 g.fa r1.fq",
+        "bwa mem -t 2 -K 40000 g.fa r2.fq.gz",
         "bwa mem -p -K 40000 g.fa il.fq",
         "bwa mem -t 2 -M -R @RG\\tID:x g.fa r1.fq.gz r2.fq",
     ] {
@@ -182,6 +183,7 @@ fn bwa_aln_samse_and_sampe() {
     let fixture = fixture();
     fixture.shell("cp g.fa h.fa; bwa index h.fa");
     fixture.same("bwa aln -t 3 h.fa r1.fq.gz");
+    fixture.same("bwa aln h.fa r2.fq");
     fixture.shell("bwa aln h.fa r1.fq > 1.sai; bwa aln h.fa r2.fq > 2.sai");
     for command in ["bwa samse h.fa 1.sai r1.fq", "bwa sampe h.fa 1.sai 2.sai r1.fq.gz r2.fq.gz"] {
         let (plain, found) = (fixture.shell(command), fixture.by_genuma("default", command));
@@ -206,6 +208,7 @@ fn bowtie2() {
     fixture.shell("bowtie2-build -q g.fa g");
     fixture.same("bowtie2 --reorder -p 2 -x g -1 r1.fq.gz -2 r2.fq.gz");
     fixture.same("bowtie2 --reorder -p 4 -k 3 -x g -U a1.fq,b1.fq");
+    fixture.same("bowtie2 --reorder -p 2 -x g -U r2.fq.gz");
     fixture.same("bowtie2 --mm -x g -1 a1.fq,b1.fq -2 a2.fq,b2.fq");
     fixture.same("bowtie2 --local -x g --interleaved il.fq");
 }
@@ -218,6 +221,8 @@ fn minimap2() {
     let fixture = fixture();
     fixture.same("minimap2 -ax sr -t 2 g.fa r1.fq.gz r2.fq.gz");
     fixture.same("minimap2 -ax sr -N 5 --secondary=yes -t 3 g.fa r1.fq");
+    fixture.same("minimap2 -ax sr g.fa r1.fq r2.fq");
+    fixture.same("minimap2 -ax sr -t 2 g.fa r2.fq.gz");
     fixture.same("minimap2 -ax sr -y g.fa il.fq");
 }
 
@@ -231,6 +236,8 @@ fn snap_gives_the_same_set_in_the_order_of_the_reads() {
     for command in [
         "snap-aligner paired snap r1.fq r2.fq -t 2 -o -sam -",
         "snap-aligner single snap r1.fq -t 2 -o -sam -",
+        "snap-aligner paired snap r1.fq.gz r2.fq.gz -t 2 -o -sam -",
+        "snap-aligner single snap r1.fq.gz -t 2 -o -sam -",
     ] {
         let sorted = |text: &[u8]| {
             let text = without_programs(text);

@@ -174,6 +174,12 @@ impl Plan {
         }
     }
 
+    /// Threads that the plain command has: what it says, and one if it says nothing.
+    fn plain_threads(&self, invocation: &Invocation) -> usize {
+        let chosen = invocation.given.iter().any(|word| word.to_string_lossy().contains("{threads}"));
+        invocation.threads.unwrap_or(if chosen { self.threads } else { 1 })
+    }
+
     /// Runs it. `meter` counts reads as they are read.
     ///
     /// # Errors

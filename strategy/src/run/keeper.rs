@@ -222,7 +222,7 @@ impl<'a> Taker<'a> {
         let in_order = invocation.order == Order::AsRead || one_thread;
         let parser = match invocation.format {
             Format::Sam => Parser::Sam(Sam::new(in_order, numbered)),
-            Format::Sai => Parser::Sai(Sai::new(keeper.plan.threads)),
+            Format::Sai => Parser::Sai(Sai::new(keeper.plan.plain_threads(invocation))),
         };
         let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
         let files = crate::deal::named(&invocation.reads);
