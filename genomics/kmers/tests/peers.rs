@@ -125,12 +125,52 @@ fn one_samples_counts_are_those_of_peers() {
                 break;
             };
             assert!(expected.len() > 20_000);
-            for (threads, memory) in [(1, least_memory(1)), (2, 4 << 20), (3, 64 << 20)] {
+            for (threads, memory) in [(1, least_memory(1)), (2, 4 << 20), (4, 64 << 20)] {
                 let found = sorted::<1>(&lanes, &params(k, threads, memory, dir.path()), 2);
                 let found = found.into_iter().map(|(kmer, [n])| (kmer, n));
                 assert!(found.eq(expected.clone()), "{name}, k {k}, {threads} threads, {memory} bytes");
             }
         }
+    }
+}
+
+#[test]
+fn bases_of_low_quality_are_foreign_letters_to_peers() {
+    let (dir, [fastq, _]) = samples();
+    let (marked, masked) = (dir.path().join("marked.fq"), dir.path().join("masked.fq"));
+    let (mut qualities, mut letters) = (String::new(), String::new());
+    for (i, record) in
+        fs::read_to_string(fastq).expect("reads").lines().collect::<Vec<_>>().chunks(4).enumerate()
+    {
+        let (name, seq, low) = (record[0], record[1], i * 7 % 150);
+        // Phred 19, 20 and 40, of which 20 is asked for.
+        let quality: String = (0..150)
+            .map(|at| {
+                if at == low {
+                    '4'
+                } else if at == low / 2 {
+                    '5'
+                } else {
+                    'I'
+                }
+            })
+            .collect();
+        let mut other = seq.to_owned();
+        other.replace_range(low..=low, "N");
+        qualities += &format!("{name}\n{seq}\n+\n{quality}\n");
+        letters += &format!("{name}\n{other}\n+\n{quality}\n");
+    }
+    fs::write(&marked, qualities).expect("written");
+    fs::write(&masked, letters).expect("written");
+    let lanes = [Lane { sample: 0, files: LaneFiles::Single(marked) }];
+    for (name, peer) in PEERS {
+        let Some(expected) = peer(&masked, 31, 2, dir.path()) else {
+            skipped("bases_of_low_quality_are_foreign_letters_to_peers", name);
+            continue;
+        };
+        let params = CountParams { min_base_quality: 20, ..params(31, 2, 8 << 20, dir.path()) };
+        let found = sorted::<1>(&lanes, &params, 2).into_iter().map(|(kmer, [n])| (kmer, n));
+        assert!(expected.len() > 20_000 && found.eq(expected), "{name}");
     }
 }
 
