@@ -28,7 +28,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::{machine, report, run as runs, signals};
-use trials::Trials;
+use trials::{Trials, Wish};
 
 /// Say which memory strategy suits an aligner on this machine.
 ///
@@ -268,7 +268,12 @@ impl Case {
             let mut trials = trials.borrow_mut();
             let trials = match &mut *trials {
                 Some(trials) => trials,
-                none => none.insert(Trials::new(invocation, topology, threads, wanted.get(), most)?),
+                none => {
+                    let reads = self.application.reads;
+                    let budget = budget.unwrap_or(0.0);
+                    let wish = Wish { reads, most, budget, sample: wanted.get() };
+                    none.insert(Trials::new(invocation, topology, threads, &wish)?)
+                }
             };
             trials.run(strategy)
         };

@@ -148,7 +148,11 @@ pub fn advise<E>(
         first = Some(trial);
     }
     let ranked = rank(machine, &app, &feasible, threads);
-    let rules = Rules { budget: f64::INFINITY, ..Rules::default() };
+    // The budget is kept here; a trial's price is what the first one cost.
+    let sample = first.map_or(Rules::default().sample, |trial| {
+        (trial.spent_s / foretold.seconds).clamp(Rules::default().sample, 1.0)
+    });
+    let rules = Rules { budget: f64::INFINITY, sample, ..Rules::default() };
     let mut race = Race::new(&starters(&ranked), foretold, rules);
     let mut considered: Vec<Considered> = ranked.iter().map(Considered::of).collect();
     if !ranked.iter().any(|one| one.strategy == Strategy::PLAIN) {

@@ -24,8 +24,8 @@ const TRIAL_S: f64 = 2.0;
 const ENOUGH_S: f64 = 0.5;
 /// How many times larger the next one is.
 const LARGER: u64 = 4;
-/// How often a sample is made larger.
-const MOST_SAMPLES: u32 = 3;
+/// How many samples are taken at most.
+const MOST_SAMPLES: u32 = 4;
 /// Reads for each instance that a sample has at least, so that all of them are at work from its first quarter on: reads come
 /// in pieces of 400,000 bases.
 const FEWEST_READS: u64 = 32_000;
@@ -46,46 +46,66 @@ pub fn expected(app: &Application, plain: Prediction, most: u32, machine: &Machi
     (reads as u64, (1.0 + 1.0 / PART as f64) * reads * read_s + 2.0 * load_s)
 }
 
+/// What trials are to be like.
+pub struct Wish {
+    /// Reads of the run.
+    pub reads: f64,
+    /// Most instances of a strategy.
+    pub most: u32,
+    /// Share of the run that trials may take.
+    pub budget: f64,
+    /// Reads of the first sample.
+    pub sample: u64,
+}
+
 /// Runs trials.
 pub struct Trials<'a> {
     invocation: &'a Invocation,
     topology: &'a Topology,
     threads: usize,
     most: u32,
+    /// Reads of the run.
+    reads: f64,
+    /// Share of the run that trials may take.
+    budget: f64,
     sample: Sample,
     /// Whether the sample is known to be large enough.
     settled: bool,
 }
 
 impl<'a> Trials<'a> {
-    /// Takes a sample of `reads` reads, for up to `most` instances.
+    /// Takes a sample.
     pub fn new(
         invocation: &'a Invocation,
         topology: &'a Topology,
         threads: usize,
-        reads: u64,
-        most: u32,
+        wish: &Wish,
     ) -> anyhow::Result<Self> {
-        let sample = Sample::take(&invocation.reads, reads)?;
-        Ok(Self { invocation, topology, threads, most, sample, settled: false })
+        let &Wish { reads, most, budget, sample } = wish;
+        let sample = Sample::take(&invocation.reads, sample)?;
+        Ok(Self { invocation, topology, threads, most, reads, budget, sample, settled: false })
     }
 
-    /// Tries a strategy; the first time with larger and larger samples until one takes long enough.
+    /// Tries a strategy; the first time with larger and larger samples until one takes long enough, or the next would take
+    /// more than the budget.
     pub fn run(&mut self, strategy: Strategy) -> anyhow::Result<Trial> {
         let mut spent_s = 0.0;
-        for round in 0.. {
+        let mut samples = 1;
+        loop {
             let trial = self.once(strategy)?;
             spent_s += trial.spent_s;
             let aligning_s = trial.read_s * self.sample.reads as f64;
             let all = self.sample.total <= self.sample.reads as f64;
-            if self.settled || all || aligning_s >= ENOUGH_S || round == MOST_SAMPLES {
+            let next_s = LARGER as f64 * trial.spent_s;
+            let affordable = spent_s + next_s <= self.budget * trial.read_s * self.reads;
+            if self.settled || all || aligning_s >= ENOUGH_S || samples == MOST_SAMPLES || !affordable {
                 self.settled = true;
                 info!("{strategy}: {} reads in {aligning_s:.2} s", self.sample.reads);
                 return Ok(Trial { spent_s, ..trial });
             }
             self.sample = Sample::take(&self.invocation.reads, self.sample.reads * LARGER)?;
+            samples += 1;
         }
-        unreachable!("the last round returns")
     }
 
     /// Aligns the first quarter and the whole of the sample: loading is in both, so the difference is aligning.
