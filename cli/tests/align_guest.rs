@@ -72,8 +72,10 @@ fn the_index_is_where_it_was_asked_to_be() {
     let index =
         ["l2b", "mbw", "l2b.seal"].map(|extension| data.folder.join(format!("genome.fa.{extension}")));
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let files: Vec<&Path> =
-        [program, &genome, &expected].into_iter().chain(index.iter().chain(&reads).map(AsRef::as_ref)).collect();
+    let files: Vec<&Path> = [program, &genome, &expected]
+        .into_iter()
+        .chain(index.iter().chain(&reads).map(AsRef::as_ref))
+        .collect();
     let wishes: Vec<&str> = WISHES.iter().map(|(wish, _)| *wish).collect();
     let command = format!(
         "for wish in {}; do \

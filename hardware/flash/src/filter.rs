@@ -5,7 +5,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::hash::{below, hash};
+use crate::hash::below;
 use crate::native::prefetch;
 
 /// Words of a block.
@@ -52,9 +52,8 @@ pub fn blocks_for(keys: u64, bits_per_key: u32) -> usize {
     (bits.div_ceil(u128::from(Block::zeroed().0.len() as u64 * 64)) as usize).next_multiple_of(FOLDS)
 }
 
-/// Adds a key to a filter of at least one block.
-pub fn add(blocks: &mut [Block], key: u64) {
-    let hash = hash(key);
+/// Adds the key with this hash to a filter of at least one block.
+pub fn add(blocks: &mut [Block], hash: u64) {
     blocks[below(hash, blocks.len())].add(hash);
 }
 
@@ -96,6 +95,7 @@ pub fn sieve(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::hash;
 
     fn may_have(blocks: &[Block], key: u64) -> bool {
         let (mut plain, mut native) = ([false], [false]);
@@ -115,7 +115,7 @@ mod tests {
         let n = 200_000;
         for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
             let mut blocks = vec![Block::zeroed(); blocks_for(n, bits)];
-            keys(n).for_each(|key| add(&mut blocks, key));
+            keys(n).for_each(|key| add(&mut blocks, hash(key)));
             assert!(keys(n).all(|key| may_have(&blocks, key)));
             let absent = (0..n).map(|i| (1 << 63) | i);
             let wrong = absent.filter(|&key| may_have(&blocks, key)).count();
@@ -127,11 +127,11 @@ mod tests {
     fn a_folded_filter_is_one_made_small() {
         let n = 5000;
         let mut large = vec![Block::zeroed(); 64 * FOLDS];
-        keys(n).for_each(|key| add(&mut large, key));
+        keys(n).for_each(|key| add(&mut large, hash(key)));
         let len = fold(&mut large, n, 12);
         assert!((118..=235).contains(&len), "{len} blocks");
         let mut small = vec![Block::zeroed(); len];
-        keys(n).for_each(|key| add(&mut small, key));
+        keys(n).for_each(|key| add(&mut small, hash(key)));
         assert_eq!(large[..len], small);
     }
 

@@ -11,10 +11,14 @@ use crate::Error;
 use crate::file;
 use crate::filter::{self, Block};
 use crate::format::{self, Header, KEY, MAX_NOTE, MAX_VALUE, PAGE, Page, Section, Shape};
+use crate::hash::hash;
 use crate::hot::{Chooser, Hot};
 
 /// Pages written at once: 1 MiB.
 const AT_ONCE: usize = 256;
+
+/// Keys that wait while their blocks of the filter are fetched.
+const WAITING: usize = 32;
 
 /// What a table is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +109,8 @@ pub struct TableWriter {
     last: u64,
     firsts: Vec<u64>,
     filter: Placed<Block>,
+    /// Hashes of keys that are still to be added to the filter.
+    waiting: Vec<u64>,
     chooser: Chooser,
 }
 
@@ -126,8 +132,8 @@ impl TableWriter {
         // The header's place; what it says is known at the end.
         sink.page();
         sink.next_page()?;
-        let firsts = Vec::new();
-        Ok(TableWriter { sink, spec, shape, entries: 0, first: 0, last: 0, firsts, filter, chooser })
+        let (firsts, waiting) = (Vec::new(), Vec::with_capacity(WAITING));
+        Ok(TableWriter { sink, spec, shape, entries: 0, first: 0, last: 0, firsts, filter, waiting, chooser })
     }
 
     /// Adds an entry. `weight` is how often it will be looked up, in any unit: the heaviest become hot entries, those of weight 0 never.
@@ -157,10 +163,20 @@ impl TableWriter {
         self.last = key;
         self.entries += 1;
         if !self.filter.is_empty() {
-            filter::add(&mut self.filter, key);
+            let hash = hash(key);
+            filter::fetch(&self.filter, hash);
+            self.waiting.push(hash);
+            if self.waiting.len() == WAITING {
+                self.fill_filter();
+            }
         }
         self.chooser.offer(key, value, weight);
         if place + 1 == self.shape.per_page { self.end_page() } else { Ok(()) }
+    }
+
+    /// Adds the keys that wait to the filter.
+    fn fill_filter(&mut self) {
+        self.waiting.drain(..).for_each(|hash| filter::add(&mut self.filter, hash));
     }
 
     /// Gives the page its checksum.
@@ -178,6 +194,7 @@ impl TableWriter {
         if !self.entries.is_multiple_of(self.shape.per_page as u64) {
             self.end_page()?;
         }
+        self.fill_filter();
         let blocks = match self.entries {
             0 => 0,
             entries => filter::fold(&mut self.filter, entries, self.spec.filter_bits),
