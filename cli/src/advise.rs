@@ -18,16 +18,17 @@ use genuma_reads::atomic_file::AtomicFile;
 use genuma_strategy::advisor::{self, Advice, Question};
 use genuma_strategy::application::preset;
 use genuma_strategy::instance::kill_all;
-use genuma_strategy::invocation::{Index, Reads};
+use genuma_strategy::invocation::Index;
 use genuma_strategy::model::{Application, Machine};
 use genuma_strategy::replay::report::replay;
 use genuma_strategy::run::Plan;
 use genuma_strategy::sample::{self, Sample};
-use genuma_strategy::{Invocation, Strategy, layout, preset as aligners, replica};
+use genuma_strategy::{Invocation, Strategy, layout, replica};
 use serde::Serialize;
 use tracing::{info, warn};
 
-use crate::{machine, report, run as runs, signals};
+use crate::aligner::{self, Given};
+use crate::{json, machine, report, signals};
 use trials::{Trials, Wish};
 
 /// Say which memory strategy suits an aligner on this machine.
@@ -64,15 +65,8 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
     threads: Option<u16>,
 
-    /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane
-    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
-    reads: Vec<PathBuf>,
-    /// Each file of --reads holds read 1 and read 2 in turn
-    #[arg(long, requires = "reads", help_heading = "Input")]
-    interleaved: bool,
-    /// Each file of --reads holds reads without mates
-    #[arg(long, requires = "reads", conflicts_with = "interleaved", help_heading = "Input")]
-    single: bool,
+    #[command(flatten)]
+    given: Given,
     /// Score the advisor on this table of run times instead (columns: docs/advisor.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "machine", "strategies", "threads", "reads", "json", "explain"], help_heading = "Input")]
     replay: Option<PathBuf>,
@@ -127,11 +121,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
         return score(table);
     }
-    let mut invocation = aligners::understand(&args.command).map_err(runs::usage)?;
-    if invocation.reads == Reads::Unnamed || !args.reads.is_empty() {
-        let reads = runs::named(&args.reads, args.interleaved, args.single)?;
-        invocation = invocation.with_reads(reads).map_err(runs::usage)?;
-    }
+    let invocation = args.given.understand(&args.command)?;
     invocation.check()?;
     let topology = Sysfs::new().topology()?;
     let threads =
@@ -223,7 +213,7 @@ impl Case {
         let index_bytes = invocation.index.as_ref().map_or(Ok(0), Index::bytes)?;
         Ok(Some(Case {
             aligner: invocation.aligner.clone(),
-            command: runs::plain(invocation, threads).join(" "),
+            command: aligner::plain(invocation, threads).join(" "),
             threads,
             source: source.to_owned(),
             machine,
@@ -282,16 +272,13 @@ impl Case {
 }
 
 fn write_json(path: &Path, case: &Case, advice: &Advice) -> anyhow::Result<()> {
-    let mut file = AtomicFile::create(path)?;
     let all = serde_json::json!({
         "genuma": env!("CARGO_PKG_VERSION"),
         "case": case,
         "advice": advice,
         "in_words": words::decision(advice),
     });
-    serde_json::to_writer_pretty(&mut file, &all)?;
-    file.write_all(b"\n")?;
-    Ok(file.finish()?)
+    json::write(path, &all)
 }
 
 /// Prints how the advisor does on published run times.

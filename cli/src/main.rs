@@ -2,6 +2,7 @@
 
 mod advise;
 mod align;
+mod aligner;
 mod call;
 mod command;
 mod completions;
@@ -9,6 +10,7 @@ mod count;
 mod evaluate;
 mod failure;
 mod index;
+mod json;
 mod machine;
 mod man;
 mod probe;

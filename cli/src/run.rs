@@ -13,12 +13,13 @@ use genuma_reads::Meter;
 use genuma_reads::atomic_file::AtomicFile;
 use genuma_somatic::pipeline::Watch;
 use genuma_strategy::instance::{Words, kill_all};
-use genuma_strategy::invocation::{Determinism, Output, Reads};
+use genuma_strategy::invocation::{Determinism, Output};
 use genuma_strategy::merge::Program;
 use genuma_strategy::run::{Error, Plan, Summary};
-use genuma_strategy::{Invocation, Strategy, layout, preset, replica};
+use genuma_strategy::{Invocation, Strategy, layout, replica};
 use tracing::{debug, info, warn};
 
+use crate::aligner::{self, Given};
 use crate::failure::Usage;
 use crate::progress::Progress;
 use crate::{advise, command, signals};
@@ -54,15 +55,8 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
     threads: Option<u16>,
 
-    /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane
-    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
-    reads: Vec<PathBuf>,
-    /// Each file of --reads holds read 1 and read 2 in turn
-    #[arg(long, requires = "reads", help_heading = "Input")]
-    interleaved: bool,
-    /// Each file of --reads holds reads without mates
-    #[arg(long, requires = "reads", conflicts_with = "interleaved", help_heading = "Input")]
-    single: bool,
+    #[command(flatten)]
+    given: Given,
 
     /// Where the records go [default: where the command says, else stdout]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -78,11 +72,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let mut invocation = preset::understand(&args.command).map_err(usage)?;
-    if invocation.reads == Reads::Unnamed || !args.reads.is_empty() {
-        let reads = named(&args.reads, args.interleaved, args.single)?;
-        invocation = invocation.with_reads(reads).map_err(usage)?;
-    }
+    let invocation = args.given.understand(&args.command)?;
     let out = args.target(&invocation)?;
     invocation.check()?;
     let topology = Sysfs::new().topology()?;
@@ -115,7 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         seats,
         invocations: prepared.invocations,
         threads,
-        plain: plain(&invocation, threads),
+        plain: aligner::plain(&invocation, threads),
         genuma: Program {
             name: "genuma".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -133,41 +123,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     info!("{}", outcome.line(out.as_deref()));
     Ok(())
-}
-
-/// A command that is not understood is wrong usage; what is missing on the machine is not.
-pub fn usage(error: genuma_strategy::invocation::Error) -> anyhow::Error {
-    use genuma_strategy::invocation::Error as Wrong;
-    match error {
-        missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Io { .. }) => missing.into(),
-        wrong => Usage(wrong.to_string()).into(),
-    }
-}
-
-/// Reads that the command line of genuma names.
-pub fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Usage> {
-    if files.is_empty() {
-        return Err(Usage("no reads: name them with --reads".to_owned()));
-    }
-    if interleaved {
-        return Ok(Reads::Interleaved(files.to_vec()));
-    }
-    if single || files.len() == 1 {
-        return Ok(Reads::Single(files.to_vec()));
-    }
-    match files.as_chunks::<2>() {
-        (pairs, []) => Ok(Reads::Paired(pairs.to_vec())),
-        (_, [last, ..]) => Err(Usage(format!(
-            "{}: has no mate file: give files of read 1 and read 2 in turn, or say --interleaved or --single",
-            last.display()
-        ))),
-    }
-}
-
-/// The words of the plain run.
-pub fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
-    let threads = threads.to_string();
-    invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
 }
 
 impl Args {

@@ -16,7 +16,7 @@ use genuma_strategy::sample::Sample;
 use genuma_strategy::{Invocation, Strategy, layout, replica};
 use tracing::info;
 
-use crate::run::plain;
+use crate::aligner::plain;
 
 /// Seconds that the plain run is to align the sample for.
 const TRIAL_S: f64 = 2.0;

@@ -81,7 +81,7 @@ pub fn trials(advice: &Advice) -> String {
             )
         }
         Stopped::Spent => format!("{trials}, {spent}: the next would have taken more."),
-        Stopped::Clear => format!("{trials}, {spent}: more would not change the answer."),
+        Stopped::Clear => format!("{trials}, {spent}: another would cost more than it is likely to gain."),
     }
 }
 
@@ -98,11 +98,14 @@ pub fn decision(advice: &Advice) -> String {
             ),
         };
     }
-    let sure = match (verdict.low >= 1.0, advice.trials() > 0) {
-        (true, true) => "",
-        (true, false) => " This is the model's word alone.",
-        (false, true) => " It may be no gain at all: more trials (--pilot-budget) would tell.",
-        (false, false) => " It may be no gain at all, and is the model's word alone.",
+    let sure = match (verdict.low >= 1.0, advice.trials() > 0, advice.stopped) {
+        (true, true, _) => "",
+        (true, false, _) => " This is the model's word alone.",
+        (false, true, Stopped::Spent) => {
+            " It may be no gain at all: more trials (--pilot-budget) would tell."
+        }
+        (false, true, _) => " It may be no gain at all.",
+        (false, false, _) => " It may be no gain at all, and is the model's word alone.",
     };
     format!(
         "Run it with --strategy {}: {} the plain run's speed is expected ({interval}).{sure}",

@@ -1,6 +1,5 @@
 //! What was done, as a line and as JSON.
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,9 +7,10 @@ use genuma_align::engine::Program;
 use genuma_align::pipeline::Summary;
 use genuma_align::placement::{Found, Plan};
 use genuma_align::sort;
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_somatic::unit::process_cost;
 use serde_json::{Value, json};
+
+use crate::json;
 
 /// Where the index was to be and where it is.
 pub struct Placed {
@@ -118,10 +118,7 @@ impl Outcome {
 
     /// Writes all numbers to a file.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let mut file = AtomicFile::create(path)?;
-        serde_json::to_writer_pretty(&mut file, &self.json())?;
-        file.write_all(b"\n")?;
-        Ok(file.finish()?)
+        json::write(path, &self.json())
     }
 
     fn json(&self) -> Value {

@@ -16,7 +16,7 @@ use tracing::warn;
 use super::Named;
 use super::note::Note;
 use crate::failure::Usage;
-use crate::{command, signals};
+use crate::{command, json, signals};
 
 /// One in so many k-mers is kept in memory by whoever looks them up: those that reads have most often, ...
 const HOT_ONE_IN: u64 = 1024;
@@ -191,9 +191,6 @@ impl<const S: usize> Outcome<'_, S> {
             "peak_bytes": peak_bytes,
             "steps": costs,
         });
-        let mut file = AtomicFile::create(path)?;
-        serde_json::to_writer_pretty(&mut file, &value)?;
-        writeln!(file)?;
-        Ok(file.finish()?)
+        json::write(path, &value)
     }
 }

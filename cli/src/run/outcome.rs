@@ -1,13 +1,13 @@
 //! What was done, as a line and as JSON.
 
-use std::io::Write;
 use std::path::Path;
 
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_strategy::pages::shares;
 use genuma_strategy::run::{Plan, Summary};
 use serde_json::{Value, json};
 use tracing::warn;
+
+use crate::json;
 
 /// A finished run.
 pub struct Outcome<'a> {
@@ -62,10 +62,7 @@ impl Outcome<'_> {
 
     /// Writes all numbers to a file.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let mut file = AtomicFile::create(path)?;
-        serde_json::to_writer_pretty(&mut file, &self.json())?;
-        file.write_all(b"\n")?;
-        Ok(file.finish()?)
+        json::write(path, &self.json())
     }
 
     fn json(&self) -> Value {

@@ -1,0 +1,72 @@
+//! Somebody else's aligner on the command line of genuma: its own words, and reads that they do not name.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use genuma_strategy::invocation::{Error as Wrong, Reads};
+use genuma_strategy::{Invocation, preset};
+
+use crate::failure::Usage;
+
+/// Reads for a command that does not name its own.
+#[derive(Debug, Args)]
+pub struct Given {
+    /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane
+    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    reads: Vec<PathBuf>,
+    /// Each file of --reads holds read 1 and read 2 in turn
+    #[arg(long, requires = "reads", help_heading = "Input")]
+    interleaved: bool,
+    /// Each file of --reads holds reads without mates
+    #[arg(long, requires = "reads", conflicts_with = "interleaved", help_heading = "Input")]
+    single: bool,
+}
+
+impl Given {
+    /// What a command is, with these reads if there are any.
+    ///
+    /// # Errors
+    /// Wrong usage, or a program or an index that is not there.
+    pub fn understand(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
+        let invocation = preset::understand(command).map_err(usage)?;
+        if invocation.reads != Reads::Unnamed && self.reads.is_empty() {
+            return Ok(invocation);
+        }
+        invocation.with_reads(named(&self.reads, self.interleaved, self.single)?).map_err(usage)
+    }
+}
+
+/// A command that is not understood is wrong usage; what is missing on the machine is not.
+fn usage(error: Wrong) -> anyhow::Error {
+    match error {
+        missing @ (Wrong::NotInstalled { .. } | Wrong::NoIndex { .. } | Wrong::Io { .. }) => missing.into(),
+        wrong => Usage(wrong.to_string()).into(),
+    }
+}
+
+/// Reads that the command line of genuma names.
+fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Usage> {
+    if files.is_empty() {
+        return Err(Usage("no reads: name them with --reads".to_owned()));
+    }
+    if interleaved {
+        return Ok(Reads::Interleaved(files.to_vec()));
+    }
+    if single || files.len() == 1 {
+        return Ok(Reads::Single(files.to_vec()));
+    }
+    match files.as_chunks::<2>() {
+        (pairs, []) => Ok(Reads::Paired(pairs.to_vec())),
+        (_, [last, ..]) => Err(Usage(format!(
+            "{}: has no mate file: give files of read 1 and read 2 in turn, or say --interleaved or --single",
+            last.display()
+        ))),
+    }
+}
+
+/// The words of the plain run.
+pub fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
+    let threads = threads.to_string();
+    invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
+}
