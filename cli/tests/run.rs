@@ -154,6 +154,8 @@ fn bwa_mem() {
         "bwa mem -t 2 -K 40000 g.fa r1.fq r2.fq",
         "bwa mem -t 4 -K 40000 -C -a g.fa r1.fq.gz r2.fq.gz",
         "bwa mem -K 15050 g.fa r1.fq",
+        // Several blocks fit in a buffer of bwa's.
+        "bwa mem -K 1000 g.fa r1.fq r2.fq",
         "bwa mem -t 2 -K 40000 g.fa r2.fq.gz",
         "bwa mem -p -K 40000 g.fa il.fq",
         "bwa mem -t 2 -M -R @RG\\tID:x g.fa r1.fq.gz r2.fq",

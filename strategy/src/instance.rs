@@ -50,6 +50,11 @@ pub fn kill_all() {
     live.groups.iter().for_each(|&group| kill_group(group));
 }
 
+/// Whether this process is about to end.
+pub(crate) fn all_killed() -> bool {
+    live().closed
+}
+
 fn kill_group(group: i32) {
     if let Some(group) = Pid::from_raw(group) {
         // Gone already, or about to.

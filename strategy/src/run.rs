@@ -41,7 +41,8 @@ const RECORD_BYTES: u64 = 4;
 const ROOM: u64 = 256 << 20;
 
 /// Blocks that an instance may have besides one for each thread: one that it reads and one that it writes. One that took more would leave
-/// others without. An aligner that does not work in blocks may read any number of reads before it answers.
+/// others without; one that has read all of its own and answered none may yet have another. An aligner that does not work in blocks may
+/// read any number of reads before it answers.
 const MORE_BLOCKS: usize = 2;
 
 /// What is run, and how.

@@ -1,6 +1,8 @@
 //! Reads into the pipes of a process.
 
-use std::io::{self, Write};
+use std::io::{self, PipeWriter, Write};
+
+use rustix::io::ioctl_fionread;
 
 use crate::run::Desk;
 
@@ -22,15 +24,17 @@ pub(crate) struct Feeding {
 }
 
 /// Writes all batches that the process is given, until there are no more or it takes no more.
-pub(crate) fn write_reads(desk: &Desk, feeding: Feeding, to: impl Write) {
+pub(crate) fn write_reads(desk: &Desk, feeding: Feeding, to: PipeWriter) {
     // A process that takes no more has ended, or will: how it ended is what counts.
     let _ = write_all(desk, feeding, to);
 }
 
-fn write_all(desk: &Desk, feeding: Feeding, mut to: impl Write) -> io::Result<()> {
+fn write_all(desk: &Desk, feeding: Feeding, mut to: PipeWriter) -> io::Result<()> {
     let mut counted = 0;
     for index in 0.. {
-        let Some(batch) = desk.take(feeding.seat, index) else { return Ok(()) };
+        // It has read all that it was given, and may wait for more before it answers any.
+        let starved = || ioctl_fionread(&to).is_ok_and(|unread| unread == 0);
+        let Some(batch) = desk.take(feeding.seat, index, starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = Placeholders { block, apart: feeding.apart, at_once: AT_ONCE };
             absent.write(batch.first - counted, feeding, &mut to)?;

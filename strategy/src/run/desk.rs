@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::deal::Batch;
 use crate::instance::Instance;
@@ -10,6 +11,9 @@ use super::Error;
 
 /// Records (bytes) that may wait to be written out while their batch has its turn.
 const BACKLOG: usize = 32 << 20;
+
+/// How long a process may starve before it is seen.
+const STARVING: Duration = Duration::from_millis(2);
 
 /// Records of a batch.
 #[derive(Debug, Default)]
@@ -154,8 +158,9 @@ impl Desk {
     }
 
     /// The batch at `index` of those that the process at `seat` is given: what it asks for next, or was given before. None when there are
-    /// no more, or the process is gone.
-    pub fn take(&self, seat: usize, index: usize) -> Option<Arc<Batch>> {
+    /// no more, or the process is gone. A process that owes as many as it may gets another only when it is `starved`: its buffers may hold
+    /// several small batches, and it would wait for them to fill as long as we wait for its records.
+    pub fn take(&self, seat: usize, index: usize, starved: impl Fn() -> bool) -> Option<Arc<Batch>> {
         let mut state = self.state();
         loop {
             let State { ready, lives, stopped, dealt, .. } = &mut *state;
@@ -166,17 +171,26 @@ impl Desk {
             if let Some(batch) = life.given.get(index) {
                 return Some(Arc::clone(batch));
             }
-            let may = life.owed.len() < self.most_owed[seat];
-            if may && let Some(batch) = life.again.pop_front().or_else(|| ready.pop_front()) {
+            let may = || life.owed.len() < self.most_owed[seat] || starved();
+            let waits = !life.again.is_empty() || !ready.is_empty();
+            if waits
+                && may()
+                && let Some(batch) = life.again.pop_front().or_else(|| ready.pop_front())
+            {
                 life.owed.insert(batch.number, Arc::clone(&batch));
                 life.given.push(Arc::clone(&batch));
                 self.changed.notify_all();
                 return Some(batch);
             }
-            if *dealt && life.again.is_empty() && ready.is_empty() {
-                return None;
-            }
-            state = self.wait(state);
+            state = match (waits, *dealt) {
+                (false, true) => return None,
+                (false, false) => self.wait(state),
+                // Nobody tells when the process starves.
+                (true, _) => {
+                    let waited = self.changed.wait_timeout(state, STARVING);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
         }
     }
 

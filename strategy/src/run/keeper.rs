@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use genuma_machine::placement::Policy;
 
 use crate::deal::Batch;
-use crate::instance::{Feeding, Instance, Pace, Recipe, write_reads};
+use crate::instance::{Feeding, Instance, Pace, Recipe, all_killed, write_reads};
 use crate::invocation::{Depends, Format, Order, Reads};
 use crate::merge::{Fault, Given, Lines, Sai, Sam, sam_header};
 use crate::pages::{self, Pages, Sought};
@@ -57,7 +57,7 @@ impl Keeper<'_> {
             ..OfInstance::default()
         };
         // No process before there are reads for it: it would load its index in vain.
-        while self.desk.take(self.seat, 0).is_some() {
+        while self.desk.take(self.seat, 0, || false).is_some() {
             done.processes += 1;
             let recipe = Recipe { invocation: self.invocation(), block: self.block.unwrap_or(0) };
             let ended = match recipe.start(seat) {
@@ -137,7 +137,7 @@ impl Keeper<'_> {
 
     /// Draws the consequences; whether another process is to be started.
     fn heed(&self, ended: &Ended) -> bool {
-        if self.desk.stopped() {
+        if self.desk.stopped() || all_killed() {
             return false;
         }
         let owed = self.desk.owed(self.seat);
