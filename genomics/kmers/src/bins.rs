@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Error;
 use crate::extents::{Extent, Pool};
+use crate::native::prefetch;
 
 /// Bins of one kind. Records never cross extents.
 #[derive(Debug)]
@@ -43,6 +44,11 @@ impl Bins {
         bin.open.extend_from_slice(records);
         bin.kmers += kmers;
         Ok(())
+    }
+
+    /// Prepares for [`Bins::append`].
+    pub fn fetch(&self, bin: usize) {
+        prefetch(&self.bins[bin]);
     }
 
     /// K-mers in a bin.

@@ -3,6 +3,10 @@
 use crate::Error;
 use crate::bins::Bins;
 use crate::native::prefetch;
+use crate::superkmer::MAX_RECORD;
+
+/// A buffer with less room left may be emptied next.
+const NEARLY: usize = MAX_RECORD;
 
 /// Equal parts of one allocation, one a bin.
 #[derive(Debug)]
@@ -13,10 +17,19 @@ pub struct Buffers<'a> {
     filled: Vec<Filled>,
 }
 
+/// What a buffer holds: its bytes in the low half, and above it the k-mers of its records.
 #[derive(Debug, Clone, Copy, Default)]
-struct Filled {
-    bytes: u32,
-    kmers: u32,
+struct Filled(u64);
+
+impl Filled {
+    #[inline]
+    fn bytes(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    fn kmers(self) -> u64 {
+        self.0 >> 32
+    }
 }
 
 impl<'a> Buffers<'a> {
@@ -29,26 +42,28 @@ impl<'a> Buffers<'a> {
     /// [`Buffers::wrote`].
     #[inline]
     pub fn room(&mut self, bin: usize, bytes: usize) -> Result<&mut [u8], Error> {
-        if self.size < self.filled[bin].bytes as usize + bytes {
+        if self.size < self.filled[bin].bytes() + bytes {
             self.flush(bin)?;
         }
         let start = bin * self.size;
-        Ok(&mut self.bytes[start + self.filled[bin].bytes as usize..start + self.size])
+        Ok(&mut self.bytes[start + self.filled[bin].bytes()..start + self.size])
     }
 
     /// Prepares for [`Buffers::room`].
     #[inline]
     pub fn fetch(&self, bin: usize) {
-        let next = bin * self.size + self.filled[bin].bytes as usize;
+        let filled = self.filled[bin].bytes();
+        let next = bin * self.size + filled;
         prefetch(&self.bytes[next.min(self.bytes.len() - 1)]);
+        if filled + NEARLY > self.size {
+            self.bins.fetch(bin);
+        }
     }
 
     /// Counts a record of `bytes` bytes and `kmers` k-mers in.
     #[inline]
     pub fn wrote(&mut self, bin: usize, bytes: usize, kmers: usize) {
-        let filled = &mut self.filled[bin];
-        filled.bytes += bytes as u32;
-        filled.kmers += kmers as u32;
+        self.filled[bin].0 += bytes as u64 | (kmers as u64) << 32;
     }
 
     /// Empties all buffers into the bins.
@@ -61,8 +76,8 @@ impl<'a> Buffers<'a> {
 
     #[cold]
     fn flush(&mut self, bin: usize) -> Result<(), Error> {
-        let Filled { bytes, kmers } = std::mem::take(&mut self.filled[bin]);
+        let filled = std::mem::take(&mut self.filled[bin]);
         let start = bin * self.size;
-        self.bins.append(bin, &self.bytes[start..start + bytes as usize], u64::from(kmers))
+        self.bins.append(bin, &self.bytes[start..start + filled.bytes()], filled.kmers())
     }
 }

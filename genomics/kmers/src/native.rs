@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::minimizer::Minimizers;
-use crate::superkmer::{Codes, Packed};
+use crate::superkmer::{self, Codes, MAX_KMERS, Packed};
 
 /// Asks for the cache line that `place` starts in.
 #[inline(always)]
@@ -54,4 +54,8 @@ widest!(
 widest!(
     /// [`Codes::load_scalar`].
     load = Codes::load_scalar, (codes: &mut Codes, seq: &[u8], qual: &[u8], lowest: u8)
+);
+widest!(
+    /// [`superkmer::keys_scalar`].
+    keys = superkmer::keys_scalar, (keys: &mut [u64; MAX_KMERS], word: u128, kmers: usize, k: u32)
 );

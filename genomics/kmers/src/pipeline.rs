@@ -16,9 +16,9 @@ use crate::extents::Pool;
 use crate::plan::{Demand, Plan, Then, least_memory};
 use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
-use crate::superkmer::records;
-use crate::tally::{Class, Tally};
-use crate::{CountParams, CountStats, Counted, Error, MAX_K, MIN_K, RootCounters, SPECTRUM_SLOTS};
+use crate::superkmer::{Keys, records};
+use crate::tally::{Class, Spectra, Tally};
+use crate::{CountParams, CountStats, Counted, Error, MAX_K, MIN_K, RootCounters};
 
 /// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`. `select` sees every root once with all its counters
 /// and pushes what it wants to keep; the picks come back sorted, so that neither bins nor threads show.
@@ -105,7 +105,7 @@ impl<const S: usize> Scattered<S> {
         }
         picks.sort_unstable();
         let stats = self.stats(&sum);
-        Ok(Counted { picks, spectra: sum.spectra, stats, roots })
+        Ok(Counted { picks, spectra: sum.spectra.0, stats, roots })
     }
 
     /// Counts, and keeps the k-mers that are there at least `least` times, all samples summed.
@@ -122,7 +122,7 @@ impl<const S: usize> Scattered<S> {
         let layout = Layout::new(self.k, parts.len());
         let stats = self.stats(&sum);
         let (threads, room) = (self.threads, self.plan.room);
-        Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra, stats })
+        Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra.0, stats })
     }
 
     fn stats(&self, sum: &Share<S>) -> CountStats<S> {
@@ -170,14 +170,15 @@ impl<const S: usize> Scattered<S> {
             sum.add(&share);
             harvests.push(harvest);
         }
+        sum.spectra.only_present();
         Ok((sum, harvests))
     }
 }
 
 /// What one thread takes out of full tables of counters.
 pub(crate) trait Harvest<const S: usize> {
-    /// Takes what it wants of a table that will be emptied.
-    fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error>;
+    /// Takes what it wants of a table, adds all of it to the spectra, and empties it.
+    fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error>;
 }
 
 /// What `select` picked of the roots that one thread saw.
@@ -188,8 +189,8 @@ struct Selection<'a, P, F> {
 }
 
 impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Selection<'_, P, F> {
-    fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error> {
-        tally.drain(|root| {
+    fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error> {
+        tally.drain(spectra, |root| {
             self.roots += 1;
             (self.select)(root, &mut self.picks);
         });
@@ -225,20 +226,20 @@ fn expected_kmers(lanes: &[Lane]) -> u64 {
 
 /// What one thread counted.
 struct Share<const S: usize> {
-    spectra: [Vec<u64>; S],
+    spectra: Spectra<S>,
     distinct: u64,
     passes: u64,
 }
 
 impl<const S: usize> Share<S> {
     fn none() -> Self {
-        Self { spectra: std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]), distinct: 0, passes: 0 }
+        Self { spectra: Spectra::none(), distinct: 0, passes: 0 }
     }
 
     fn add(&mut self, other: &Self) {
         self.distinct += other.distinct;
         self.passes += other.passes;
-        for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
+        for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {
             all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
         }
     }
@@ -248,6 +249,7 @@ impl<const S: usize> Share<S> {
 struct Counting<const S: usize> {
     k: u32,
     collapse: Collapse<S>,
+    keys: Keys,
     tally: Tally<S>,
     share: Share<S>,
     /// K-mers that went into the bins so far.
@@ -257,11 +259,11 @@ struct Counting<const S: usize> {
 impl<const S: usize> Counting<S> {
     fn new(k: u32, plan: &Plan) -> Self {
         let (collapse, tally) = (Collapse::new(k, plan.pieces), Tally::new(plan.slots));
-        Self { k, collapse, tally, share: Share::none(), kmers: 0 }
+        Self { k, collapse, keys: Keys::default(), tally, share: Share::none(), kmers: 0 }
     }
 
     fn bin(&mut self, bins: &Bins, bin: usize, harvest: &mut impl Harvest<S>) -> Result<(), Error> {
-        let Self { k, collapse, tally, share, kmers } = self;
+        let Self { k, collapse, keys, tally, share, kmers } = self;
         // As diverse as the bins before.
         let seen = bins.kmers(bin);
         let distinct = if *kmers == 0 {
@@ -274,16 +276,16 @@ impl<const S: usize> Counting<S> {
             tally.start(current, distinct);
             bins.read(bin, |bytes| {
                 records(bytes, *k).for_each(|record| {
-                    collapse
-                        .take(record, |record, counts| record.for_each_key(*k, |key| tally.add(key, counts)));
+                    collapse.take(record, |piece| {
+                        tally.add(keys.of(piece.word, piece.kmers as usize, *k), piece.counts);
+                    });
                 });
             })?;
-            collapse.drain(|record, counts| record.for_each_key(*k, |key| tally.add(key, counts)));
+            collapse.drain(|piece| tally.add(keys.of(piece.word, piece.kmers as usize, *k), piece.counts));
             tally.settle();
-            tally.add_to(&mut share.spectra);
             share.distinct += tally.len() as u64;
             share.passes += 1;
-            harvest.take(tally)?;
+            harvest.take(tally, &mut share.spectra)?;
             class = tally.next_class();
         }
         *kmers += seen;

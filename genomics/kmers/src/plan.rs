@@ -137,7 +137,7 @@ impl Plan {
     pub const KEPT: usize = MIN_PRIVATE as usize;
 }
 
-const _: () = assert!(MIN_PRIVATE as usize >= MAX_RECORD + 8 && MIN_EXTENT >= MAX_PRIVATE);
+const _: () = assert!(MIN_PRIVATE as usize >= MAX_RECORD && MIN_EXTENT >= MAX_PRIVATE);
 const _: () = assert!(Plan::KEPT >= most_bytes(MAX_SAMPLES));
 
 #[cfg(test)]

@@ -79,13 +79,16 @@ impl<'a, const S: usize> Scatter<'a, S> {
                 buffers.fetch(bin);
                 pieces.push((bin, piece));
             });
+            let (mut kmers, mut all) = (0, 0);
             for &(bin, piece) in pieces.iter() {
                 let bytes = record_bytes(piece.kmers, *k);
-                packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD + 8)?);
+                packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD)?);
                 buffers.wrote(bin, bytes, piece.kmers);
-                totals.kmers[sample] += piece.kmers as u64;
-                totals.bytes += bytes as u64;
+                kmers += piece.kmers as u64;
+                all += bytes as u64;
             }
+            totals.kmers[sample] += kmers;
+            totals.bytes += all;
         }
         Ok(())
     }

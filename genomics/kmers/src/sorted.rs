@@ -14,7 +14,7 @@ use crate::buffers::Buffers;
 use crate::pipeline::Harvest;
 use crate::plan::Plan;
 use crate::superkmer::canonical;
-use crate::tally::{Tally, WAITING};
+use crate::tally::{Spectra, Tally, WAITING};
 use crate::{CountStats, Error};
 
 /// Most bytes of a k-mer with counters of `samples` samples.
@@ -110,9 +110,9 @@ impl<'a> Keep<'a> {
 }
 
 impl<const S: usize> Harvest<S> for Keep<'_> {
-    fn take(&mut self, tally: &mut Tally<S>) -> Result<(), Error> {
+    fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error> {
         let Self { k, layout, least, buffers, kept } = self;
-        tally.for_each_part(*least, |kmers| {
+        tally.take_parts(*least, spectra, |kmers| {
             let mut places = [(0, 0); WAITING];
             for (place, (key, _)) in places.iter_mut().zip(kmers) {
                 let kmer = canonical(*key, *k);

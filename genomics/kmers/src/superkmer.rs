@@ -33,13 +33,18 @@ pub struct SuperKmer {
     pub kmers: usize,
 }
 
+/// Bases of a word.
+const WORD: usize = 32;
+
 /// A read in two forms; keeps its memory between reads.
 #[derive(Debug, Default)]
 pub struct Codes {
-    /// Bases as 0..=3, and [`dna::NOT_A_BASE`].
+    /// Bases as 0..=3, and [`dna::NOT_A_BASE`]; zeros up to a whole word.
     codes: Vec<u8>,
-    /// The same, two bits a base, 32 bases a word, and one word more.
+    /// The same, two bits a base, and one word more.
     words: Vec<u64>,
+    /// Number of bases.
+    bases: usize,
     /// Some are not bases.
     foreign: bool,
 }
@@ -48,16 +53,32 @@ impl Codes {
     /// Codes and packs bases; those with a quality letter under `lowest` become foreign letters.
     #[inline(always)]
     pub(crate) fn load_scalar(&mut self, seq: &[u8], qual: &[u8], lowest: u8) {
-        self.codes.clear();
-        self.codes.extend(seq.iter().zip(qual).map(|(&base, &quality)| code(base, quality < lowest)));
-        self.foreign = self.codes.iter().fold(0, |all, code| all | code) & dna::NOT_A_BASE > 0;
-        self.words.clear();
-        self.words.extend(self.codes.chunks(32).map(|bases| {
-            let mut whole = [0; 32];
-            whole[..bases.len()].copy_from_slice(bases);
-            whole.as_chunks().0.iter().fold(0, |word, eight| (word << 16) | packed(*eight))
-        }));
-        self.words.push(0);
+        self.bases = seq.len();
+        let words = seq.len().div_ceil(WORD);
+        self.codes.resize(words * WORD, 0);
+        self.words.resize(words + 1, 0);
+        let (codes, rest) = self.codes.split_at_mut(seq.len());
+        let mut all = 0;
+        for ((to, &base), &quality) in codes.iter_mut().zip(seq).zip(qual) {
+            *to = code(base, quality < lowest);
+            all |= *to;
+        }
+        rest.fill(0);
+        self.foreign = all & dna::NOT_A_BASE > 0;
+        for (word, bases) in self.words.iter_mut().zip(self.codes.as_chunks::<WORD>().0) {
+            let [a, b, c, d] = std::array::from_fn(|i| {
+                let mut eight = [0; 8];
+                eight.copy_from_slice(&bases[8 * i..8 * i + 8]);
+                packed(eight)
+            });
+            *word = a << 48 | b << 32 | c << 16 | d;
+        }
+        self.words[words] = 0;
+    }
+
+    /// Each base's code.
+    fn codes(&self) -> &[u8] {
+        &self.codes[..self.bases]
     }
 
     /// The packed bases.
@@ -120,12 +141,12 @@ impl Cutter {
         };
         if read.foreign {
             let mut at = 0;
-            for run in read.codes.split(|&c| c == dna::NOT_A_BASE) {
+            for run in read.codes().split(|&c| c == dna::NOT_A_BASE) {
                 whole(at, run.len());
                 at += run.len() + 1;
             }
         } else {
-            whole(0, read.codes.len());
+            whole(0, read.bases);
         }
         packed
     }
@@ -147,18 +168,15 @@ impl Packed<'_> {
         (here << shift) | ((next >> 1) >> (63 - shift))
     }
 
-    /// Writes the record of `piece` at the start of `out` (at least [`MAX_RECORD`] + 8 bytes) and returns its length.
+    /// Writes the record of `piece` at the start of `out` (at least [`MAX_RECORD`] bytes) and returns its length.
     #[inline]
     pub fn write_record(&self, piece: SuperKmer, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = piece.kmers + k as usize - 1;
+        let [first, second] =
+            [0, WORD].map(|from| self.word(piece.start + from) & !mask_below(bases.saturating_sub(from)));
         out[0] = (sample << KMER_BITS) | (piece.kmers - 1) as u8;
-        let (mut from, mut at) = (0, 1);
-        while from < bases {
-            let word = self.word(piece.start + from) & !mask_below(bases - from);
-            out[at..at + 8].copy_from_slice(&word.to_be_bytes());
-            from += 32;
-            at += 8;
-        }
+        out[1..9].copy_from_slice(&first.to_be_bytes());
+        out[9..17].copy_from_slice(&second.to_be_bytes());
         record_bytes(piece.kmers, k)
     }
 }
@@ -166,8 +184,10 @@ impl Packed<'_> {
 /// The bits of a word of 32 bases after its first `bases`.
 #[inline]
 fn mask_below(bases: usize) -> u64 {
-    if bases >= 32 { 0 } else { u64::MAX >> (2 * bases) }
+    if bases >= WORD { 0 } else { u64::MAX >> (2 * bases) }
 }
+
+const _: () = assert!(MAX_RECORD == 17);
 
 /// A super-k-mer as stored.
 #[derive(Debug, Clone, Copy)]
@@ -187,41 +207,12 @@ pub fn records(bytes: &[u8], k: u32) -> impl Iterator<Item = Record<'_>> {
         let (&head, bases) = rest.split_first()?;
         let kmers = usize::from(head) % MAX_KMERS + 1;
         let record = Record { sample: usize::from(head >> KMER_BITS), kmers, bases };
-        rest = &rest[record_bytes(record.kmers, k)..];
+        rest = &rest[record_bytes(kmers, k)..];
         Some(record)
     })
 }
 
 impl Record<'_> {
-    /// Calls `each` with the key of every k-mer.
-    ///
-    /// The key of a k-mer is `stem << 4 | first << 2 | last` in the strand that makes it smaller. The stem decides,
-    /// unless it is its own reverse complement; then the strand with the smaller pair of flanking bases is taken, so
-    /// that a canonical k-mer always has one key.
-    #[inline]
-    pub fn for_each_key(&self, k: u32, mut each: impl FnMut(u64)) {
-        let (mask, stem, top) = (mask(k), mask(k - 2), 2 * (k - 1));
-        let key = |kmer: u64| (((kmer >> 2) & stem) << 4) | ((kmer >> top) << 2) | (kmer & 3);
-        let mut forward = load(self.bases, 0) >> (64 - 2 * k);
-        let mut reverse = revcomp(forward, k);
-        each(key(forward).min(key(reverse)));
-        // The bases after the first k-mer, a word at a time.
-        let mut at = k as usize;
-        let end = k as usize + self.kmers - 1;
-        while at < end {
-            let mut word = load(self.bases, at / 4) << (2 * (at % 4));
-            let take = (end - at).min(32 - at % 4);
-            for _ in 0..take {
-                let code = word >> 62;
-                word <<= 2;
-                forward = ((forward << 2) | code) & mask;
-                reverse = (reverse >> 2) | ((3 - code) << top);
-                each(key(forward).min(key(reverse)));
-            }
-            at += take;
-        }
-    }
-
     /// All bases in one word, the first in the highest bits and zeros after the last, in the strand that is smaller.
     #[inline]
     pub fn word(&self, k: u32) -> u128 {
@@ -229,10 +220,54 @@ impl Record<'_> {
         let word =
             (u128::from(load(self.bases, 0)) << 64) | u128::from(load(self.bases, 8.min(self.bases.len())));
         let word = (word >> unused) << unused;
-        let (high, low) = ((word >> 64) as u64, word as u64);
-        let other = (u128::from(revcomp(low, 32)) << 64) | u128::from(revcomp(high, 32));
-        word.min(other << unused)
+        word.min(revcomp_word(word) << unused)
     }
+}
+
+/// The keys of a super-k-mer's k-mers; keeps its memory.
+#[derive(Debug, Default)]
+pub struct Keys([u64; MAX_KMERS]);
+
+impl Keys {
+    /// The key of each of the `kmers` k-mers of a [`Record::word`], in either order.
+    ///
+    /// The key of a k-mer is `stem << 4 | first << 2 | last` in the strand that makes it smaller. The stem decides,
+    /// unless it is its own reverse complement; then the strand with the smaller pair of flanking bases is taken, so
+    /// that a canonical k-mer always has one key.
+    #[inline]
+    pub fn of(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
+        native::keys(&mut self.0, word, kmers, k);
+        &self.0[..kmers]
+    }
+}
+
+/// Lanes of the loop below.
+const LANES: usize = 8;
+
+/// Fills `keys` as far as there are k-mers.
+#[inline(always)]
+pub(crate) fn keys_scalar(keys: &mut [u64; MAX_KMERS], word: u128, kmers: usize, k: u32) {
+    let stem = mask(k - 2);
+    let halves = |word: u128| ((word >> 64) as u64, word as u64);
+    let (forward, reverse) = (halves(word), halves(revcomp_word(word) << (128 - 2 * (kmers as u32 + k - 1))));
+    // The key of the k bases from base `at` on.
+    let key = |(high, low): (u64, u64), at: u64| {
+        let kmer = ((high << (2 * at)) | (low >> 1 >> (63 - 2 * at))) >> (64 - 2 * k);
+        (((kmer >> 2) & stem) << 4) | ((kmer >> (2 * k - 2)) << 2) | (kmer & 3)
+    };
+    let last = kmers as u64 - 1;
+    for (first, keys) in (0..kmers as u64).step_by(LANES).zip(keys.as_chunks_mut::<LANES>().0) {
+        for (lane, out) in (0..).zip(keys) {
+            let at = first + lane;
+            *out = key(forward, at).min(key(reverse, last.wrapping_sub(at) % MAX_KMERS as u64));
+        }
+    }
+}
+
+/// The reverse complement of 64 bases.
+#[inline(always)]
+fn revcomp_word(word: u128) -> u128 {
+    (u128::from(revcomp(word as u64, 32)) << 64) | u128::from(revcomp((word >> 64) as u64, 32))
 }
 
 /// The canonical k-mer with this key.
@@ -270,7 +305,7 @@ mod tests {
         let mut cutter = Cutter::new(k, min_base_quality);
         let packed = cutter.cut(Mate { seq, qual }, |piece| pieces.push(piece));
         for &piece in &pieces {
-            let mut record = [0xffu8; MAX_RECORD + 8];
+            let mut record = [0xffu8; MAX_RECORD];
             let len = packed.write_record(piece, k, sample, &mut record);
             bytes.extend_from_slice(&record[..len]);
         }
@@ -284,14 +319,14 @@ mod tests {
             let qual: Vec<u8> = (0..seq.len()).map(|i| 33 + (i % 41) as u8).collect();
             for lowest in [0, 33 + 7] {
                 let [mut wide, mut scalar] =
-                    [const { Codes { codes: Vec::new(), words: Vec::new(), foreign: true } }; 2];
+                    [const { Codes { codes: Vec::new(), words: Vec::new(), bases: 0, foreign: true } }; 2];
                 native::load(&mut wide, seq, &qual, lowest);
                 scalar.load_scalar(seq, &qual, lowest);
                 let code =
                     |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::code(base) };
-                assert!(wide.codes.iter().copied().eq(seq.iter().zip(&qual).map(code)));
-                assert_eq!(wide.foreign, wide.codes.contains(&dna::NOT_A_BASE));
-                for (i, &code) in wide.codes.iter().enumerate() {
+                assert!(wide.codes().iter().copied().eq(seq.iter().zip(&qual).map(code)));
+                assert_eq!(wide.foreign, wide.codes().contains(&dna::NOT_A_BASE));
+                for (i, &code) in wide.codes().iter().enumerate() {
                     assert_eq!(
                         wide.words[i / 32] >> (62 - 2 * (i % 32)) & 3,
                         u64::from(code & 3),
@@ -316,13 +351,17 @@ mod tests {
                     seq[97] = b'n';
                 }
                 let (bytes, _) = records(&seq, &vec![b'I'; len], k, 0, 7);
-                let mut found = Vec::new();
+                let (mut found, mut keys, mut scalar) = (Vec::<u64>::new(), Keys::default(), Keys::default());
                 for record in super::records(&bytes, k) {
                     assert_eq!(record.sample, 7);
-                    record.for_each_key(k, |key| found.push(key));
+                    found.extend(keys.of(record.word(k), record.kmers, k));
+                    keys_scalar(&mut scalar.0, record.word(k), record.kmers, k);
+                    assert_eq!(scalar.0[..record.kmers], keys.0[..record.kmers]);
                 }
-                let expected: Vec<u64> =
+                let mut expected: Vec<u64> =
                     kmers(&seq, k).map(|(_, m)| by_definition(&unpack(m.forward, k))).collect();
+                found.sort_unstable();
+                expected.sort_unstable();
                 assert_eq!(found, expected, "k {k}, {len} bases");
             }
         }
@@ -368,10 +407,8 @@ mod tests {
         assert_eq!(last.kmers, 470 % MAX_KMERS);
         let mut n = 0;
         for record in super::records(&bytes, 31) {
-            record.for_each_key(31, |key| {
-                assert_eq!(key, 0);
-                n += 1;
-            });
+            assert!(Keys::default().of(record.word(31), record.kmers, 31).iter().all(|&key| key == 0));
+            n += record.kmers;
         }
         assert_eq!(n, 470);
     }

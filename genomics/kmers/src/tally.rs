@@ -3,15 +3,16 @@
 //! A hash table with linear probing, placed by the stem alone: all k-mers of a root lie in one run of used slots, so
 //! sorting each short run brings roots together and the bin itself is never sorted.
 
-use crate::RootCounters;
 use crate::encode::mask;
 use crate::native::prefetch;
+use crate::superkmer::MAX_KMERS;
+use crate::{RootCounters, SPECTRUM_SLOTS};
 
 /// Slots of the smallest table.
 pub const MIN_SLOTS: usize = 1024;
 
 /// K-mers that wait while what they go to is fetched.
-pub const WAITING: usize = 64;
+pub const WAITING: usize = 2 * MAX_KMERS;
 
 /// Bytes of a slot with counters of `S` samples.
 pub const fn slot_bytes<const S: usize>() -> usize {
@@ -69,7 +70,9 @@ fn hash(key: u64) -> u64 {
 /// (two tables while it grows).
 #[derive(Debug)]
 pub struct Tally<const S: usize> {
+    /// The first `active` are in use; the others, and all while nothing is counted, are free.
     slots: Vec<Slot<S>>,
+    active: usize,
     used: usize,
     max_slots: usize,
     class: Class,
@@ -80,35 +83,40 @@ pub struct Tally<const S: usize> {
 
 /// Slots of a table of `slots` that may be used before it has to grow.
 fn load_limit(slots: usize) -> usize {
-    slots / 8 * 5
+    slots / 4 * 3
 }
 
 impl<const S: usize> Tally<S> {
-    /// `max_slots` is rounded down to a power of two of at least [`MIN_SLOTS`].
+    /// `max_slots` is raised to [`MIN_SLOTS`].
     pub fn new(max_slots: usize) -> Self {
-        let max_slots = 1 << max_slots.max(MIN_SLOTS).ilog2();
+        let max_slots = max_slots.max(MIN_SLOTS);
         let (slots, left_out, waiting) = (Vec::new(), Vec::new(), Vec::with_capacity(WAITING));
-        Self { slots, used: 0, max_slots, class: Class::ALL, left_out, waiting }
+        Self { slots, active: 0, used: 0, max_slots, class: Class::ALL, left_out, waiting }
     }
 
-    /// Empties the tally for the roots of `class`, for about `distinct` k-mers.
+    /// Prepares an empty tally for the roots of `class`, for about `distinct` k-mers.
     pub fn start(&mut self, class: Class, distinct: u64) {
-        let wanted = (distinct.min(self.max_slots as u64) as usize * 2).next_power_of_two();
-        self.slots.clear();
-        self.slots.resize(wanted.clamp(MIN_SLOTS, self.max_slots), Slot::FREE);
+        let wanted = distinct.min(self.max_slots as u64) as usize * 2;
+        self.active = wanted.clamp(MIN_SLOTS, self.max_slots);
+        if self.slots.len() < self.active {
+            self.slots = Vec::new();
+            self.slots = vec![Slot::FREE; self.active];
+        }
         self.used = 0;
         self.class = class;
     }
 
-    /// Counts a k-mer as often as `counts` says for each sample, once at least; when that shows is told by
-    /// [`Tally::settle`].
+    /// Counts k-mers, at most [`MAX_KMERS`], each as often as `counts` says for each sample, once at least; when that shows is
+    /// told by [`Tally::settle`].
     #[inline]
-    pub fn add(&mut self, key: u64, counts: [u32; S]) {
-        let hash = hash(key);
-        prefetch(&self.slots[self.place(hash)]);
-        self.waiting.push((hash, key, counts));
-        if self.waiting.len() == WAITING {
+    pub fn add(&mut self, keys: &[u64], counts: [u32; S]) {
+        if self.waiting.len() + keys.len() > WAITING {
             self.settle();
+        }
+        for &key in keys {
+            let hash = hash(key);
+            prefetch(&self.slots[self.place(hash)]);
+            self.waiting.push((hash, key, counts));
         }
     }
 
@@ -126,7 +134,7 @@ impl<const S: usize> Tally<S> {
                 *sum = sum.saturating_add(n);
             }
             self.used += usize::from(fresh);
-            if self.used > load_limit(self.slots.len()) {
+            if self.used > load_limit(self.active) {
                 self.make_room();
             }
         }
@@ -136,34 +144,35 @@ impl<const S: usize> Tally<S> {
     /// Where a k-mer is looked for first.
     #[inline]
     fn place(&self, hash: u64) -> usize {
-        (hash >> (64 - self.slots.len().ilog2())) as usize
+        ((u128::from(hash) * self.active as u128) >> 64) as usize
     }
 
     /// The slot that has `key`, or a free one for it.
     #[inline]
     fn find(&mut self, hash: u64, key: u64) -> &mut Slot<S> {
-        let last = self.slots.len() - 1;
         let mut at = self.place(hash);
-        loop {
-            let slot = self.slots[at & last];
-            if slot.key == key || slot.is_free() {
-                return &mut self.slots[at & last];
-            }
+        let slots = &mut self.slots[..self.active];
+        // One branch for both: which of them holds could not be foretold.
+        while !((slots[at].key == key) | slots[at].is_free()) {
             at += 1;
+            if at == slots.len() {
+                at = 0;
+            }
         }
+        &mut slots[at]
     }
 
     /// Doubles the table, or, when it may not grow, keeps half of the class and leaves the other half for later.
     #[cold]
     fn make_room(&mut self) {
-        let slots = (self.slots.len() * 2).min(self.max_slots);
-        if slots == self.slots.len() {
+        let slots = (self.active * 2).min(self.max_slots);
+        if slots == self.active {
             let [kept, later] = self.class.halves();
             self.class = kept;
             self.left_out.push(later);
         }
         let old = std::mem::replace(&mut self.slots, vec![Slot::FREE; slots]);
-        self.used = 0;
+        (self.active, self.used) = (slots, 0);
         for slot in old.iter().filter(|s| !s.is_free()) {
             let hash = hash(slot.key);
             if self.class.has(hash) {
@@ -171,7 +180,7 @@ impl<const S: usize> Tally<S> {
                 self.used += 1;
             }
         }
-        if self.used > load_limit(self.slots.len()) {
+        if self.used > load_limit(slots) {
             self.make_room();
         }
     }
@@ -186,51 +195,69 @@ impl<const S: usize> Tally<S> {
         self.left_out.pop()
     }
 
-    /// Adds the k-mers held to the spectra: `spectra[sample][n]` is raised for each k-mer that `sample` has n > 0
-    /// times, the last slot for those it has more often.
-    pub fn add_to(&self, spectra: &mut [Vec<u64>; S]) {
-        for (sample, spectrum) in spectra.iter_mut().enumerate() {
-            let last = spectrum.len() - 1;
-            self.slots.iter().for_each(|slot| spectrum[last.min(slot.counts[sample] as usize)] += 1);
-            // Those that other samples have, and free slots.
-            spectrum[0] = 0;
-        }
-    }
-
     /// Calls `each` with the key of every k-mer that is there `least` times or more, 1 at least, all samples summed, and
-    /// how often each sample has it; in no particular order, some at a time.
-    pub fn for_each_part<E>(
-        &self,
+    /// how often each sample has it, in no particular order, some at a time; adds all k-mers to the spectra and empties the tally.
+    pub fn take_parts<E>(
+        &mut self,
         least: u32,
+        spectra: &mut Spectra<S>,
         mut each: impl FnMut(&[(u64, [u32; S])]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut part = [(0, [0; S]); WAITING];
-        for slots in self.slots.chunks(WAITING) {
+        for slots in self.slots[..self.active].chunks_mut(WAITING) {
             // Whether a slot counts is no branch: it could not be foretold.
             let mut n = 0;
-            for slot in slots {
+            for slot in slots.iter() {
                 part[n] = (slot.key, slot.counts);
                 n += usize::from(slot.counts.iter().fold(0u32, |sum, &n| sum.saturating_add(n)) >= least);
+                spectra.add(slot.counts);
             }
+            slots.fill(Slot::FREE);
             each(&part[..n])?;
         }
         Ok(())
     }
 
-    /// Calls `each` once with every root, in no particular order, and empties the tally.
-    pub fn drain(&mut self, mut each: impl FnMut(&RootCounters<S>)) {
+    /// Calls `each` once with every root, in no particular order; adds its k-mers to the spectra and empties the tally.
+    pub fn drain(&mut self, spectra: &mut Spectra<S>, mut each: impl FnMut(&RootCounters<S>)) {
+        let slots = &mut self.slots[..self.active];
+        slots.iter().for_each(|slot| spectra.add(slot.counts));
         // The table is a ring and never full: the run at its end goes on at its start.
-        let first_free = self.slots.iter().position(Slot::is_free).unwrap_or(self.slots.len());
-        let last_free = self.slots.iter().rposition(Slot::is_free).map_or(0, |at| at + 1);
-        let mut wrapped = [&self.slots[last_free..], &self.slots[..first_free]].concat();
+        let first_free = slots.iter().position(Slot::is_free).unwrap_or(slots.len());
+        let last_free = slots.iter().rposition(Slot::is_free).map_or(0, |at| at + 1);
+        let mut wrapped = [&slots[last_free..], &slots[..first_free]].concat();
         emit_run(&mut wrapped, &mut each);
         if first_free < last_free {
-            for run in self.slots[first_free..last_free].split_mut(Slot::is_free) {
+            for run in slots[first_free..last_free].split_mut(Slot::is_free) {
                 emit_run(run, &mut each);
             }
         }
-        self.slots.clear();
-        self.used = 0;
+        slots.fill(Slot::FREE);
+    }
+}
+
+/// How many k-mers there are of each count.
+#[derive(Debug)]
+pub struct Spectra<const S: usize>(pub [Vec<u64>; S]);
+
+impl<const S: usize> Spectra<S> {
+    /// None.
+    pub fn none() -> Self {
+        Self(std::array::from_fn(|_| vec![0; SPECTRUM_SLOTS]))
+    }
+
+    /// Counts a k-mer, or the lack of one: `[sample][n]` is raised for a k-mer that `sample` has n times, the last slot for one that it
+    /// has more often.
+    #[inline]
+    fn add(&mut self, counts: [u32; S]) {
+        for (spectrum, count) in self.0.iter_mut().zip(counts) {
+            spectrum[(count as usize).min(SPECTRUM_SLOTS - 1)] += 1;
+        }
+    }
+
+    /// Forgets those that are not there.
+    pub fn only_present(&mut self) {
+        self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
     }
 }
 
@@ -261,10 +288,12 @@ mod tests {
         let mut class = Some(Class::ALL);
         while let Some(current) = class {
             tally.start(current, 0);
-            keys.iter().for_each(|&(sample, key)| tally.add(key, one(sample)));
+            keys.iter().for_each(|&(sample, key)| tally.add(&[key], one(sample)));
             tally.settle();
             assert!(tally.slots.len() <= max_slots);
-            tally.drain(|r| assert!(roots.insert(r.stem, r.counts).is_none(), "a root came twice"));
+            tally.drain(&mut Spectra::none(), |r| {
+                assert!(roots.insert(r.stem, r.counts).is_none(), "a root came twice")
+            });
             passes += 1;
             class = tally.next_class();
         }

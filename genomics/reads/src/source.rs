@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use crate::error::{Error, FileFault};
@@ -42,7 +42,10 @@ impl<M: Deref<Target = Meter>> Source<M> {
         let unreadable = |source| Error::Read { path: path.into(), source };
         // Asked before opening, because opening a pipe that nobody writes to would wait for ever.
         if is_regular(path).map_err(unreadable)? {
-            return Ok(Source { file: File::open(path).map_err(unreadable)?, meter, stop: None });
+            let file = File::open(path).map_err(unreadable)?;
+            // Asks the kernel to read further ahead; what cannot do it reads on as before.
+            let _ = fadvise(&file, 0, None, Advice::Sequential);
+            return Ok(Source { file, meter, stop: None });
         }
         let Some(stop) = stop else {
             return Err(Error::file(path, FileFault::NotRegular));

@@ -12,6 +12,7 @@ mod filter;
 mod hot;
 mod format;
 mod file;
+mod sink;
 mod writer;
 mod index;
 mod table;

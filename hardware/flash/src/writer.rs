@@ -1,21 +1,15 @@
 //! Entries in order of keys → a table on flash.
 
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bytemuck::Zeroable;
 use genuma_machine::placement::{Pages, Placed, Placement, Policy};
 
 use crate::Error;
-use crate::file;
 use crate::filter::{self, Block};
-use crate::format::{self, Header, KEY, MAX_NOTE, MAX_VALUE, PAGE, Page, Section, Shape};
+use crate::format::{Header, KEY, MAX_NOTE, MAX_VALUE, Shape};
 use crate::hash::hash;
 use crate::hot::{Chooser, Hot};
-
-/// Pages written at once: 1 MiB.
-const AT_ONCE: usize = 256;
+use crate::sink::Sink;
 
 /// Keys that wait while their blocks of the filter are fetched.
 const WAITING: usize = 32;
@@ -41,13 +35,13 @@ impl Spec {
         Spec { value_bytes, entries, filter_bits: 12, hot_entries: 0, note: Vec::new() }
     }
 
-    /// Bytes of memory that writing takes at most: filter, first keys of pages, candidates for hot entries, and 1 MiB to write from.
+    /// Bytes of memory that writing takes at most: filter, first keys of pages, candidates for hot entries, and 2 MiB to write from.
     /// Transparent huge pages may round the filter up to 2 MiB.
     pub fn memory(&self) -> u64 {
         let filter = filter::blocks_for(self.entries, self.filter_bits) as u64 * size_of::<Block>() as u64;
         let value = self.value_bytes.min(MAX_VALUE);
         let index = Shape::new(value).pages(self.entries) * KEY as u64;
-        filter + index + Chooser::memory(self.hot_entries, value) + (AT_ONCE * PAGE) as u64
+        filter + index + Chooser::memory(self.hot_entries, value) + Sink::MEMORY
     }
 
     /// Says what is impossible about it.
@@ -105,6 +99,8 @@ pub struct TableWriter {
     spec: Spec,
     shape: Shape,
     entries: u64,
+    /// Those of them on the page that is being filled.
+    on_page: usize,
     first: u64,
     last: u64,
     firsts: Vec<u64>,
@@ -133,7 +129,19 @@ impl TableWriter {
         sink.page();
         sink.next_page()?;
         let (firsts, waiting) = (Vec::new(), Vec::with_capacity(WAITING));
-        Ok(TableWriter { sink, spec, shape, entries: 0, first: 0, last: 0, firsts, filter, waiting, chooser })
+        Ok(TableWriter {
+            sink,
+            spec,
+            shape,
+            entries: 0,
+            on_page: 0,
+            first: 0,
+            last: 0,
+            firsts,
+            filter,
+            waiting,
+            chooser,
+        })
     }
 
     /// Adds an entry. `weight` is how often it will be looked up, in any unit: the heaviest become hot entries, those of weight 0 never.
@@ -145,21 +153,22 @@ impl TableWriter {
         let entry = self.entries;
         if value.len() != self.shape.value {
             let (given, wanted) = (value.len(), self.shape.value);
-            return Err(Error::Value { path: self.sink.path.clone(), entry, given, wanted });
+            return Err(Error::Value { path: self.sink.path().to_owned(), entry, given, wanted });
         }
         if entry == self.spec.entries {
-            return Err(Error::TooMany { path: self.sink.path.clone(), most: entry });
+            return Err(Error::TooMany { path: self.sink.path().to_owned(), most: entry });
         }
         if entry == 0 {
             self.first = key;
         } else if key <= self.last {
-            return Err(Error::Order { path: self.sink.path.clone(), entry, key, before: self.last });
+            return Err(Error::Order { path: self.sink.path().to_owned(), entry, key, before: self.last });
         }
-        let place = (entry % self.shape.per_page as u64) as usize;
+        let place = self.on_page;
         if place == 0 {
             self.firsts.push(key);
         }
         self.shape.put(self.sink.page(), place, key, value);
+        self.on_page += 1;
         self.last = key;
         self.entries += 1;
         if !self.filter.is_empty() {
@@ -171,7 +180,7 @@ impl TableWriter {
             }
         }
         self.chooser.offer(key, value, weight);
-        if place + 1 == self.shape.per_page { self.end_page() } else { Ok(()) }
+        if self.on_page == self.shape.per_page { self.end_page() } else { Ok(()) }
     }
 
     /// Adds the keys that wait to the filter.
@@ -183,6 +192,7 @@ impl TableWriter {
     fn end_page(&mut self) -> Result<(), Error> {
         let number = self.sink.page_number();
         self.sink.page().seal(number);
+        self.on_page = 0;
         self.sink.next_page()
     }
 
@@ -191,7 +201,7 @@ impl TableWriter {
     /// # Errors
     /// When the disk is full or refuses; the partial file is then removed.
     pub fn finish(mut self) -> Result<Written, Error> {
-        if !self.entries.is_multiple_of(self.shape.per_page as u64) {
+        if self.on_page > 0 {
             self.end_page()?;
         }
         self.fill_filter();
@@ -209,107 +219,5 @@ impl TableWriter {
         self.sink.finish(&header.page())?;
         let (entries, pages, hot) = (header.entries, header.pages(), header.hot_entries());
         Ok(Written { entries, pages, hot, bytes: header.file_bytes() })
-    }
-}
-
-/// A partial file, written from its start to its end in large aligned pieces.
-#[derive(Debug)]
-struct Sink {
-    file: File,
-    path: PathBuf,
-    partial: PathBuf,
-    finished: bool,
-    buffer: Placed<Page>,
-    /// Pages of the buffer that are full.
-    full: usize,
-    /// Pages written before those of the buffer.
-    written: u64,
-}
-
-impl Sink {
-    fn create(path: &Path) -> Result<Sink, Error> {
-        let failed = |source| Error::Write { path: path.to_path_buf(), source };
-        let Some(name) = path.file_name() else {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a file name")));
-        };
-        let partial = path.with_file_name(format!(".{}.partial", name.to_string_lossy()));
-        let at = Placement { policy: Policy::Local, pages: Pages::Base };
-        let buffer = Placed::zeroed(AT_ONCE, &at)
-            .map_err(|source| Error::Memory { path: path.to_path_buf(), source })?;
-        let file = file::create_direct(&partial).map_err(failed)?;
-        let path = path.to_path_buf();
-        Ok(Sink { file, path, partial, finished: false, buffer, full: 0, written: 0 })
-    }
-
-    /// The page that is being filled, zero at first.
-    fn page(&mut self) -> &mut Page {
-        &mut self.buffer[self.full]
-    }
-
-    /// Its number in the file.
-    fn page_number(&self) -> u64 {
-        self.written + self.full as u64
-    }
-
-    /// Goes on to the next page.
-    fn next_page(&mut self) -> Result<(), Error> {
-        self.full += 1;
-        if self.full == self.buffer.len() { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        let full = &mut self.buffer[..self.full];
-        let written = file::write_pages(&self.file, full, self.written);
-        written.map_err(|source| Error::Write { path: self.path.clone(), source })?;
-        self.written += self.full as u64;
-        full.fill(Page::zeroed());
-        self.full = 0;
-        Ok(())
-    }
-
-    /// Writes bytes from the start of a page on, and fills their last page with zeros.
-    fn section(&mut self, pieces: &[&[u8]]) -> Result<Section, Error> {
-        let offset = self.page_number() * PAGE as u64;
-        let mut checksum = format::Checksum::default();
-        let mut at = 0;
-        for mut bytes in pieces.iter().copied() {
-            checksum.add(bytes);
-            while !bytes.is_empty() {
-                let (now, rest) = bytes.split_at(bytes.len().min(PAGE - at));
-                self.page().0[at..at + now.len()].copy_from_slice(now);
-                (at, bytes) = (at + now.len(), rest);
-                if at == PAGE {
-                    self.next_page()?;
-                    at = 0;
-                }
-            }
-        }
-        if at > 0 {
-            self.next_page()?;
-        }
-        let bytes = pieces.iter().map(|bytes| bytes.len() as u64).sum();
-        Ok(Section { offset, bytes, checksum: checksum.finish() })
-    }
-
-    /// Writes the header, and gives the file its name when all of it is on the disk.
-    fn finish(mut self, header: &Page) -> Result<(), Error> {
-        self.flush()?;
-        self.buffer[0] = *header;
-        let done = file::write_pages(&self.file, &self.buffer[..1], 0)
-            .and_then(|()| self.file.sync_all())
-            .and_then(|()| fs::rename(&self.partial, &self.path));
-        done.map_err(|source| Error::Write { path: self.path.clone(), source })?;
-        self.finished = true;
-        // The new name itself is safe only once the folder is on the disk.
-        file::sync_folder(&self.path).map_err(|source| Error::Write { path: self.path.clone(), source })
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        if !self.finished {
-            // Nothing better can be done with a failure here than to leave the partial file.
-            let _ = fs::remove_file(&self.partial);
-        }
     }
 }
