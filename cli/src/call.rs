@@ -1,12 +1,10 @@
 //! `genuma call`: from tumour and normal reads to somatic variants.
 
 pub mod budget;
-mod fingerprint;
 mod lengths;
 mod outcome;
 mod outputs;
 pub mod room;
-mod work;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,9 +21,10 @@ use genuma_somatic::unit::{Store, process_cost};
 use tracing::{debug, info, warn};
 
 use crate::failure::Usage;
+use crate::fingerprint::Fingerprint;
 use crate::progress::Progress;
+use crate::work::{self, WorkFolder};
 use crate::{signals, sizes};
-use work::WorkFolder;
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
 const LEAST_TUMOUR: u32 = 2;
@@ -129,7 +128,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             work.remove();
             farewell(outcome, &args.out, start);
         }
-        Err(_) if work.leave() => warn!("{}", kept(&job.store.work)),
+        Err(_) if work.leave() => warn!("{}", work::kept(&job.store.work)),
         Err(_) => {}
     }
     drop(undivided);
@@ -163,7 +162,7 @@ impl Args {
         check_lanes(&all)?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
-            fingerprint: fingerprint::of(&all, self.reference.as_deref(), &params)?,
+            fingerprint: fingerprint(&all, self.reference.as_deref(), &params)?,
             resume: self.resume,
         };
         Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store })
@@ -229,20 +228,34 @@ impl Drop for OutFolder<'_> {
     }
 }
 
-fn kept(work: &Path) -> String {
-    format!(
-        "finished steps are kept in {}: the same command with --resume goes on from there",
-        work.display()
-    )
+/// What the calls depend on.
+fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> anyhow::Result<String> {
+    let Params { k, min_base_quality, least_tumour, least_quality } = params;
+    let mut fingerprint = Fingerprint::new()
+        .parameter("k", k)
+        .parameter("min-base-quality", min_base_quality)
+        .parameter("least-tumour", least_tumour)
+        .parameter("min-quality", least_quality);
+    for lane in lanes {
+        for path in lane.paths() {
+            let role = if lane.sample == TUMOUR { "tumour" } else { "normal" };
+            fingerprint = fingerprint.file(role, path)?;
+        }
+    }
+    let fingerprint = match reference {
+        Some(path) => fingerprint.file("reference", path)?,
+        None => fingerprint.parameter("reference", "none"),
+    };
+    Ok(fingerprint.lines())
 }
 
 fn heed_interruption(work: &Path, folder: &OutFolder<'_>) {
-    let (work, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.new);
+    let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.new);
     signals::on_interruption(Some(Box::new(move || {
-        let stays = work::leave(&work);
+        let stays = work::leave(&folder);
         outputs::discard(&out);
         drop(OutFolder { path: &out, new });
-        stays.then(|| kept(&work))
+        stays.then(|| work::kept(&folder))
     })));
 }
 

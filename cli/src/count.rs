@@ -2,14 +2,16 @@
 
 pub mod note;
 mod outputs;
+mod resume;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, MAX_SAMPLES, Scattered, least_memory};
+use genuma_kmers::{CountParams, MAX_SAMPLES, Scattered, Sorted, least_memory};
 use genuma_reads::{Lane, LaneFiles, Meter, check_lanes};
+use genuma_somatic::outcome::UnitCost;
 use genuma_somatic::pipeline::Watch;
 use genuma_somatic::unit::{Clock, process_cost};
 use tracing::{debug, info};
@@ -17,9 +19,10 @@ use tracing::{debug, info};
 use crate::call::{budget, room};
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{signals, sizes};
+use crate::{signals, sizes, work};
 use note::Note;
 use outputs::{Outcome, Target};
+use resume::Resumable;
 
 /// Bytes of the process that are not the counter's (measured: 40 MiB with two threads and two files), ...
 const BASE: u64 = 48 << 20;
@@ -50,7 +53,9 @@ const PER_FILE: u64 = 1 << 20;
     genuma count -k 31 --memory 8G --work /scratch --tumor T_*.fq.gz --normal N_*.fq.gz -o pair.gkt\n  \
     A trio:\n    \
     genuma count --sample mother=M_1.fq.gz,M_2.fq.gz --sample father=F_1.fq.gz,F_2.fq.gz \\\n      \
-    --sample child=C_1.fq.gz,C_2.fq.gz -o trio.gkt"
+    --sample child=C_1.fq.gz,C_2.fq.gz -o trio.gkt\n  \
+    A long count that may be interrupted: begun, and later taken up, by the same command\n    \
+    genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub struct Args {
     /// Reads of the only sample
@@ -96,6 +101,10 @@ pub struct Args {
     /// Folder for what does not fit in memory, best on a fast disk [default: that of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
+    /// Keep finished steps on disk until all is done, and take up an interrupted run that did: the same command, repeated
+    /// until it is done. Threads and memory may be others. Needs room for all k-mers
+    #[arg(long, help_heading = "Resources")]
+    resume: bool,
 }
 
 /// Files of a sample.
@@ -177,7 +186,6 @@ impl Args {
 
     /// Counts with room for `S` samples, as many as there are or more.
     fn count<const S: usize>(&self, samples: &[Named]) -> anyhow::Result<()> {
-        let start = Instant::now();
         let target = Target::of(&self.out)?;
         let lanes: Vec<Lane> = (samples.iter().zip(0u8..))
             .flat_map(|((_, files), sample)| {
@@ -191,28 +199,47 @@ impl Args {
             }
         }
         check_lanes(&lanes)?;
-        room::check(&params.work, room::needed(&lanes, params.memory, None))?;
-        target.discard_on_interruption();
+        let folder = resume::folder(&params.work, &self.out);
+        if !self.resume {
+            room::check(&params.work, room::needed(&lanes, params.memory, None))?;
+            work::discard(&folder)?;
+            target.heed_interruption(None);
+            return self.write::<S>(&target, samples, &lanes, &params, None);
+        }
+        let fingerprint = resume::fingerprint(&params, self.min_count, samples, &lanes)?;
+        let resumable = Resumable::open(folder.clone(), fingerprint)?;
+        target.heed_interruption(Some(folder));
+        let done = self.write::<S>(&target, samples, &lanes, &params, Some(&resumable));
+        let undivided = signals::undivided();
+        signals::on_interruption(None);
+        resumable.end(done.is_ok());
+        drop(undivided);
+        done
+    }
 
-        let progress = Progress::start();
-        let meter = Arc::new(Meter::default());
-        progress.begins("read", Some(meter.clone()));
-        let (mut costs, clock) = (Vec::new(), Clock::start());
-        let scattered = Scattered::<S>::new(&lanes, &params, &meter)?;
-        costs.push(clock.cost("read"));
-
-        progress.begins("count", None);
-        let clock = Clock::start();
-        let sorted = scattered.count(self.min_count)?;
-        costs.push(clock.cost("count"));
-
+    /// Counts, or takes up a count, and writes the results.
+    fn write<const S: usize>(
+        &self,
+        target: &Target,
+        samples: &[Named],
+        lanes: &[Lane],
+        params: &CountParams,
+        resumable: Option<&Resumable>,
+    ) -> anyhow::Result<()> {
+        let (start, progress, mut costs) = (Instant::now(), Progress::start(), Vec::new());
+        let sorted = match resumable {
+            Some(resumable) => resumable.sorted::<S>(lanes, params, self.min_count, &progress, &mut costs)?,
+            None => self.sorted::<S>(lanes, params, &progress, &mut costs)?,
+        };
         progress.begins("write", None);
         let clock = Clock::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
         let note = Note::new(self.k, self.min_count, self.min_base_quality, names);
         let written = target.write(&sorted, &note, params.memory)?;
         costs.push(clock.cost("write"));
-        signals::on_interruption(None);
+        if resumable.is_none() {
+            signals::on_interruption(None);
+        }
 
         let outcome = Outcome { note, stats: sorted.stats(), spectra: &sorted.spectra, written, costs };
         if let Some(path) = &self.histogram {
@@ -233,6 +260,26 @@ impl Args {
             self.out.display()
         );
         Ok(())
+    }
+
+    /// Counts, and leaves nothing behind whatever happens.
+    fn sorted<const S: usize>(
+        &self,
+        lanes: &[Lane],
+        params: &CountParams,
+        progress: &Progress,
+        costs: &mut Vec<UnitCost>,
+    ) -> anyhow::Result<Sorted<S>> {
+        let meter = Arc::new(Meter::default());
+        progress.begins("read", Some(meter.clone()));
+        let clock = Clock::start();
+        let scattered = Scattered::<S>::new(lanes, params, &meter)?;
+        costs.push(clock.cost("read"));
+        progress.begins("count", None);
+        let clock = Clock::start();
+        let sorted = scattered.count(self.min_count)?;
+        costs.push(clock.cost("count"));
+        Ok(sorted)
     }
 }
 

@@ -9,6 +9,7 @@ mod completions;
 mod count;
 mod evaluate;
 mod failure;
+mod fingerprint;
 mod index;
 mod json;
 mod machine;
@@ -23,6 +24,7 @@ mod simulate;
 mod sizes;
 mod topology;
 mod voice;
+mod work;
 
 use std::process::ExitCode;
 

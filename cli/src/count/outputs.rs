@@ -16,7 +16,7 @@ use tracing::warn;
 use super::Named;
 use super::note::Note;
 use crate::failure::Usage;
-use crate::{command, json, signals};
+use crate::{command, json, signals, work};
 
 /// One in so many k-mers is kept in memory by whoever looks them up: those that reads have most often, ...
 const HOT_ONE_IN: u64 = 1024;
@@ -51,15 +51,22 @@ impl Target {
         }
     }
 
-    /// Sees that an interrupted run leaves nothing half done. Text does so by itself.
-    pub fn discard_on_interruption(&self) {
-        let Target::Table(path) = self else { return };
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let partial = path.with_file_name(format!(".{name}.partial"));
+    /// Sees that an interrupted run leaves nothing half done, and in the work folder, if any, what is finished.
+    pub fn heed_interruption(&self, folder: Option<PathBuf>) {
+        let partial = match self {
+            Target::Table(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                Some(path.with_file_name(format!(".{name}.partial")))
+            }
+            // Goes by itself.
+            Target::Text(_) => None,
+        };
         signals::on_interruption(Some(Box::new(move || {
-            // What was not begun is not there.
-            let _ = std::fs::remove_file(&partial);
-            None
+            if let Some(partial) = partial {
+                // What was not begun is not there.
+                let _ = std::fs::remove_file(partial);
+            }
+            folder.filter(|folder| work::leave(folder)).map(|folder| work::kept(&folder))
         })));
     }
 

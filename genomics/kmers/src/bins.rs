@@ -1,9 +1,12 @@
 //! The bins: where super-k-mers wait to be counted, and counted k-mers to be sorted.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
-use crate::extents::{Extent, Pool};
+use crate::extents::{Extent, Piece, Pool};
 use crate::native::prefetch;
 
 /// Bins of one kind. Records never cross extents.
@@ -19,6 +22,22 @@ struct Bin {
     kmers: u64,
     open: Vec<u8>,
     full: Vec<Extent>,
+}
+
+/// What lies where in the spill file of bins that are in there whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shelved {
+    /// Bytes of an extent.
+    pub extent: usize,
+    /// Of each bin its k-mers and its extents.
+    bins: Vec<(u64, Vec<Piece>)>,
+}
+
+impl Shelved {
+    /// Bytes of all records.
+    pub fn bytes(&self) -> u64 {
+        self.bins.iter().flat_map(|(_, pieces)| pieces).map(|piece| u64::from(piece.len)).sum()
+    }
 }
 
 impl Bins {
@@ -70,6 +89,11 @@ impl Bins {
         bin.full.into_iter().for_each(|extent| self.pool.free(extent));
     }
 
+    /// Where extents come from.
+    pub fn pool(&self) -> Arc<Pool> {
+        self.pool.clone()
+    }
+
     /// Bytes of an extent.
     pub fn extent(&self) -> usize {
         self.pool.extent()
@@ -105,6 +129,36 @@ impl Bins {
             }
         }
         Ok(())
+    }
+
+    /// Moves everything to the spill file and waits until that is on the disk.
+    ///
+    /// # Errors
+    /// The spill file cannot be written.
+    pub fn shelve(self) -> Result<Shelved, Error> {
+        let Self { bins, pool } = self;
+        let shelve = |bin: Mutex<Bin>| {
+            let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let open = (!open.is_empty()).then_some(Extent::Memory(open));
+            let pieces = full.into_iter().chain(open).map(|extent| pool.settle(extent));
+            Ok((kmers, pieces.collect::<Result<_, Error>>()?))
+        };
+        let bins = bins.into_iter().map(shelve).collect::<Result<_, Error>>()?;
+        pool.sync()?;
+        Ok(Shelved { extent: pool.extent(), bins })
+    }
+
+    /// Bins that were shelved in the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn from_shelf(shelved: Shelved, path: &Path) -> Result<Self, Error> {
+        let bin = |(kmers, pieces): (u64, Vec<Piece>)| {
+            let full = pieces.into_iter().map(Extent::File).collect();
+            Mutex::new(Bin { kmers, open: Vec::new(), full })
+        };
+        let pool = Pool::reopened(shelved.extent, path)?;
+        Ok(Self { bins: shelved.bins.into_iter().map(bin).collect(), pool })
     }
 
     fn lock(&self, bin: usize) -> MutexGuard<'_, Bin> {

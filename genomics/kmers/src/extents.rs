@@ -1,14 +1,18 @@
 //! Extents: the pieces in which bins grow, in memory as long as it lasts and in one spill file beyond.
 //!
 //! All bins of a count share one pool. When no more extents may be in memory, a full one is written to the spill file, at
-//! a multiple of the extent size, with its checksum kept in memory. Places in the file are used again.
+//! a multiple of the extent size, with its checksum kept in memory. Places in the file are used again. A count that can be
+//! taken up again has a pool of each kind of bins; all its extents are in a file with a name, each at a place of its own.
 
-use std::fs::File;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use crate::Error;
@@ -28,21 +32,94 @@ pub enum Extent {
     /// In memory.
     Memory(Vec<u8>),
     /// In the spill file.
-    File {
-        /// Where it starts.
-        at: u64,
-        /// Bytes that count.
-        len: usize,
-        /// Their checksum.
-        sum: u64,
-    },
+    File(Piece),
+}
+
+/// A piece of the spill file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Where it starts.
+    pub at: u64,
+    /// Bytes that count.
+    pub len: u32,
+    /// Their checksum.
+    pub sum: u64,
+}
+
+/// Where a spill file is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpillFile {
+    /// In this folder, without a name: nobody but this process reads it.
+    In(PathBuf),
+    /// Under this name: a count that is taken up again reads it.
+    At(PathBuf),
+}
+
+impl Default for SpillFile {
+    fn default() -> Self {
+        Self::In(PathBuf::new())
+    }
+}
+
+impl fmt::Display for SpillFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::In(folder) => write!(f, "the k-mer spill file in {}", folder.display()),
+            Self::At(path) => write!(f, "the k-mer spill file {}", path.display()),
+        }
+    }
+}
+
+impl SpillFile {
+    /// What to do when it cannot be written.
+    pub(crate) fn more_room(&self) -> &'static str {
+        match self {
+            Self::In(_) => "give more memory, or a work folder with more room",
+            Self::At(_) => "give a work folder with more room",
+        }
+    }
+
+    /// What to do when it cannot be read, or is damaged.
+    pub(crate) fn again(&self) -> &'static str {
+        match self {
+            Self::In(_) => "check the disk, then start again",
+            Self::At(_) => "check the disk, then remove that folder, or start again without --resume",
+        }
+    }
 }
 
 impl Pool {
     /// Extents of `extent` bytes, of which `spare` full ones may be in memory; the others go to a file in `work`.
     pub fn new(extent: usize, spare: usize, work: &Path) -> Arc<Self> {
-        let spill = Spill { work: work.to_owned(), ..Spill::default() };
+        let spill = Spill { place: SpillFile::In(work.to_owned()), ..Spill::default() };
         Arc::new(Self { extent, spare: AtomicUsize::new(spare), spill })
+    }
+
+    /// Extents of `extent` bytes, all of them in a new file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn named(extent: usize, path: &Path) -> Result<Arc<Self>, Error> {
+        let mut open = File::options();
+        Self::at(extent, path, open.read(true).write(true).create(true).truncate(true), "write")
+    }
+
+    /// Extents of `extent` bytes that lie in the file at `path`, for reading only.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn reopened(extent: usize, path: &Path) -> Result<Arc<Self>, Error> {
+        Self::at(extent, path, File::options().read(true), "read")
+    }
+
+    fn at(extent: usize, path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Arc<Self>, Error> {
+        let spill = Spill { place: SpillFile::At(path.to_owned()), ..Spill::default() };
+        let file = open.open(path).map_err(|e| spill.error(doing, e))?;
+        Ok(Arc::new(Self {
+            extent,
+            spare: AtomicUsize::new(0),
+            spill: Spill { file: OnceLock::from(file), ..spill },
+        }))
     }
 
     /// Bytes of an extent.
@@ -63,9 +140,9 @@ impl Pool {
         if self.spare.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
             return Ok(Extent::Memory(std::mem::replace(open, Vec::with_capacity(self.extent))));
         }
-        let extent = self.spill.write(open, self.extent)?;
+        let piece = self.spill.write(open, self.extent)?;
         open.clear();
-        Ok(extent)
+        Ok(Extent::File(piece))
     }
 
     /// The records of an extent; those in the file come by way of `buffer`.
@@ -75,9 +152,8 @@ impl Pool {
     pub fn get<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
             Extent::Memory(records) => Ok(records),
-            Extent::File { at, len, sum } => {
-                buffer.resize(*len, 0);
-                self.spill.read(*at, *sum, buffer)?;
+            Extent::File(piece) => {
+                self.spill.read(piece, buffer)?;
                 Ok(buffer)
             }
         }
@@ -87,7 +163,7 @@ impl Pool {
     pub fn free(&self, extent: Extent) {
         match extent {
             Extent::Memory(_) => _ = self.spare.fetch_add(1, Relaxed),
-            Extent::File { at, .. } => lock(&self.spill.free).push(at),
+            Extent::File(piece) => lock(&self.spill.free).push(piece.at),
         }
     }
 
@@ -97,9 +173,29 @@ impl Pool {
     /// The spill file cannot be written.
     pub fn evict(&self, extent: &mut Extent) -> Result<(), Error> {
         if let Extent::Memory(records) = extent {
-            *extent = self.spill.write(records, self.extent)?;
+            *extent = Extent::File(self.spill.write(records, self.extent)?);
         }
         Ok(())
+    }
+
+    /// Moves an extent to the file for good.
+    ///
+    /// # Errors
+    /// The spill file cannot be written.
+    pub fn settle(&self, extent: Extent) -> Result<Piece, Error> {
+        match extent {
+            Extent::Memory(records) => self.spill.write(&records, self.extent),
+            Extent::File(piece) => Ok(piece),
+        }
+    }
+
+    /// Waits until all that was written is on the disk.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn sync(&self) -> Result<(), Error> {
+        let Some(file) = self.spill.file.get() else { return Ok(()) };
+        file.sync_all().map_err(|e| self.spill.error("write", e))
     }
 
     /// Nothing more stays in memory.
@@ -108,10 +204,10 @@ impl Pool {
     }
 }
 
-/// The spill file: made at the first write and without a name, so that nothing is left behind even by a kill.
+/// The spill file. One without a name is made at the first write, so that nothing is left behind even by a kill.
 #[derive(Debug, Default)]
 struct Spill {
-    work: PathBuf,
+    place: SpillFile,
     file: OnceLock<File>,
     end: AtomicU64,
     written: AtomicU64,
@@ -121,34 +217,37 @@ struct Spill {
 
 impl Spill {
     /// Writes `records` to a place of `size` bytes.
-    fn write(&self, records: &[u8], size: usize) -> Result<Extent, Error> {
+    fn write(&self, records: &[u8], size: usize) -> Result<Piece, Error> {
         let file = self.file().map_err(|e| self.error("write", e))?;
         let free = lock(&self.free).pop();
         let at = free.unwrap_or_else(|| self.end.fetch_add(size as u64, Relaxed));
         file.write_all_at(records, at).map_err(|e| self.error("write", e))?;
         self.written.fetch_add(records.len() as u64, Relaxed);
-        Ok(Extent::File { at, len: records.len(), sum: XxHash3_64::oneshot(records) })
+        Ok(Piece { at, len: records.len() as u32, sum: XxHash3_64::oneshot(records) })
     }
 
-    fn read(&self, at: u64, sum: u64, into: &mut [u8]) -> Result<(), Error> {
+    fn read(&self, piece: &Piece, into: &mut Vec<u8>) -> Result<(), Error> {
         let file = self.file().map_err(|e| self.error("read", e))?;
-        file.read_exact_at(into, at).map_err(|e| self.error("read", e))?;
-        if XxHash3_64::oneshot(into) == sum {
-            return Ok(());
+        into.resize(piece.len as usize, 0);
+        match file.read_exact_at(into, piece.at) {
+            Ok(()) if XxHash3_64::oneshot(into) == piece.sum => Ok(()),
+            // A file that ends too early is damaged as well.
+            Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.error("read", e)),
+            _ => Err(Error::Damaged { file: self.place.clone(), at: piece.at, len: into.len() }),
         }
-        Err(Error::Damaged { work: self.work.clone(), at, len: into.len() })
     }
 
     fn file(&self) -> std::io::Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let made = tempfile::tempfile_in(&self.work)?;
+        let SpillFile::In(work) = &self.place else { return Err(ErrorKind::NotFound.into()) };
+        let made = tempfile::tempfile_in(work)?;
         Ok(self.file.get_or_init(|| made))
     }
 
     fn error(&self, doing: &'static str, source: std::io::Error) -> Error {
-        Error::Spill { doing, work: self.work.clone(), at: self.end.load(Relaxed), source }
+        Error::Spill { doing, file: self.place.clone(), at: self.end.load(Relaxed), source }
     }
 }
 
@@ -203,13 +302,13 @@ mod tests {
         let put = |byte| pool.put(&mut vec![byte; 100]).expect("room");
         let [memory, first, second] = [put(1), put(2), put(3)];
         pool.free(first);
-        assert!(matches!(put(4), Extent::File { at: 0, .. }));
+        assert!(matches!(put(4), Extent::File(Piece { at: 0, .. })));
         pool.free(memory);
         let mut extent = put(5);
         assert!(matches!(extent, Extent::Memory(_)));
         pool.free(second);
         pool.evict(&mut extent).expect("room");
-        assert!(matches!(extent, Extent::File { at: 4096, .. }));
+        assert!(matches!(extent, Extent::File(Piece { at: 4096, .. })));
         assert_eq!(pool.get(&extent, &mut Vec::new()).expect("whole"), [5; 100]);
         assert_eq!(pool.spilled(), 400);
     }

@@ -12,9 +12,12 @@ mod collapse;
 mod tally;
 mod sorted;
 mod pipeline;
+mod checkpoint;
 
 use std::path::PathBuf;
 
+pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
+pub use extents::SpillFile;
 pub use pipeline::{Scattered, count};
 pub use plan::least_memory;
 pub use sorted::Sorted;
@@ -98,29 +101,28 @@ pub enum Error {
     /// A parameter is out of range.
     #[error("{0}")]
     Params(String),
-    /// The spill file failed.
+    /// A spill file failed.
     #[error(
-        "cannot {doing} the k-mer spill file in {} ({:.1} GB so far): {source}; give more memory, or a work folder \
-         with more room", .work.display(), *.at as f64 / 1e9
+        "cannot {doing} {file} ({:.1} GB so far): {source}; {}", *.at as f64 / 1e9,
+        if *.doing == "write" { .file.more_room() } else { .file.again() }
     )]
     Spill {
         /// `read` or `write`.
         doing: &'static str,
-        /// The work folder.
-        work: PathBuf,
+        /// The file.
+        file: SpillFile,
         /// Bytes in the file.
         at: u64,
         /// What the system says.
         source: std::io::Error,
     },
-    /// The spill file holds other bytes than were written.
+    /// A spill file holds other bytes than were written.
     #[error(
-        "the k-mer spill file in {} is damaged: the {len} bytes from byte {at} on are not what was written; check the \
-         disk, then start again", .work.display()
+        "{file} is damaged: the {len} bytes from byte {at} on are not what was written; {}", .file.again()
     )]
     Damaged {
-        /// The work folder.
-        work: PathBuf,
+        /// The file.
+        file: SpillFile,
         /// Where the bytes start.
         at: u64,
         /// How many they are.

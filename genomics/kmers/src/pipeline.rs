@@ -42,12 +42,12 @@ where
 /// All reads as super-k-mers in bins, of samples 0 to `S - 1`.
 #[derive(Debug)]
 pub struct Scattered<const S: usize> {
-    bins: Bins,
-    pool: Arc<Pool>,
-    plan: Plan,
-    k: u32,
-    threads: usize,
-    totals: Totals<S>,
+    pub(crate) bins: Bins,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) plan: Plan,
+    pub(crate) k: u32,
+    pub(crate) threads: usize,
+    pub(crate) totals: Totals<S>,
 }
 
 impl<const S: usize> Scattered<S> {
@@ -56,9 +56,14 @@ impl<const S: usize> Scattered<S> {
     /// # Errors
     /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written.
     pub fn new(lanes: &[Lane], params: &CountParams, meter: &Meter) -> Result<Self, Error> {
+        Self::by_plan(Self::plan(lanes, params)?, lanes, params, meter)
+    }
+
+    /// How the memory is divided for k-mers that are to be sorted.
+    pub(crate) fn plan(lanes: &[Lane], params: &CountParams) -> Result<Plan, Error> {
         check(params)?;
         let demand = Demand::new::<S>(expected_kmers(lanes), params.threads, Then::Sorted);
-        Self::by_plan(Plan::new(&demand, params.memory), lanes, params, meter)
+        Ok(Plan::new(&demand, params.memory))
     }
 
     /// With a given division of the memory.
@@ -69,6 +74,17 @@ impl<const S: usize> Scattered<S> {
         meter: &Meter,
     ) -> Result<Self, Error> {
         let pool = Pool::new(plan.extent, plan.spare(), &params.work);
+        Self::into_pool(pool, plan, lanes, params, meter)
+    }
+
+    /// With bins in a given pool.
+    pub(crate) fn into_pool(
+        pool: Arc<Pool>,
+        plan: Plan,
+        lanes: &[Lane],
+        params: &CountParams,
+        meter: &Meter,
+    ) -> Result<Self, Error> {
         let bins = Bins::new(plan.bins, pool.clone());
         let scatters = for_each_batch(
             lanes,
@@ -113,14 +129,20 @@ impl<const S: usize> Scattered<S> {
     /// # Errors
     /// A spill file that cannot be written or read.
     pub fn count(self, least: u32) -> Result<Sorted<S>, Error> {
-        let parts = Bins::new(self.plan.parts, self.pool.clone());
+        self.count_into(self.pool.clone(), least)
+    }
+
+    /// With parts in a given pool.
+    pub(crate) fn count_into(&self, pool: Arc<Pool>, least: u32) -> Result<Sorted<S>, Error> {
+        let parts = Bins::new(self.plan.parts, pool);
         let (sum, keeps) = self.count_bins(|| Keep::new(self.k, least, &parts))?;
         let mut kept = 0;
         for keep in keeps {
             kept += keep.finish()?;
         }
         let layout = Layout::new(self.k, parts.len());
-        let stats = self.stats(&sum);
+        // Bins in the same pool spill into the same file.
+        let stats = CountStats { spilled_bytes: 0, ..self.stats(&sum) };
         let (threads, room) = (self.threads, self.plan.room);
         Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra.0, stats })
     }
@@ -198,7 +220,7 @@ impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Sel
     }
 }
 
-fn check(params: &CountParams) -> Result<(), Error> {
+pub(crate) fn check(params: &CountParams) -> Result<(), Error> {
     let CountParams { k, threads, memory, .. } = *params;
     let fault = if !(MIN_K..=MAX_K).contains(&k) {
         format!("k-mer length {k} is out of range: give {MIN_K} to {MAX_K}")

@@ -142,6 +142,7 @@ pub struct Sorted<const S: usize> {
     /// `spectra[sample][m]`: distinct canonical k-mers that `sample` has `m` times, kept or not; the last slot also holds
     /// those it has more often; slot 0 is 0.
     pub spectra: [Vec<u64>; S],
+    /// Of the spilled bytes those that the parts' own pool does not count.
     pub(crate) stats: CountStats<S>,
 }
 
@@ -167,7 +168,7 @@ impl<const S: usize> Sorted<S> {
 
     /// Sizes so far.
     pub fn stats(&self) -> CountStats<S> {
-        CountStats { spilled_bytes: self.parts.spilled(), ..self.stats }
+        CountStats { spilled_bytes: self.stats.spilled_bytes + self.parts.spilled(), ..self.stats }
     }
 
     /// Most bytes that are held while the k-mers are handed out.

@@ -1,5 +1,7 @@
 //! The whole count against a plain map of k-mers as text.
 
+mod resume;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;

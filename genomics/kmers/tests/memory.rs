@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use genuma_kmers::{CountParams, RootCounters, count, least_memory};
+use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, RootCounters, count, least_memory};
 use genuma_reads::{Error, Lane, LaneFiles, Meter, NORMAL, TUMOUR, for_each_batch};
 use peak_alloc::PeakAlloc;
 
@@ -61,5 +61,20 @@ fn the_counter_allocates_no_more_than_it_is_given() {
         // Batches of reads are the reader's; how many bytes two threads hold at once varies a little.
         let most = memory as usize + reading + reading / 4;
         assert!(counting <= most, "{counting} bytes for {memory}, of which {reading} for reading");
+
+        let [bins, parts] = ["read.bins", "count.bins"].map(|name| dir.path().join(name));
+        let by_steps = peak(|| {
+            let read = ReadCheckpoint::reach::<2>(&lanes, &params, &Meter::default(), &bins).expect("read");
+            let counted = CountCheckpoint::reach::<2>(read, &bins, &params, 1, &parts).expect("counted");
+            let sorted = counted.sorted::<2>(&params, &parts).expect("there");
+            let mut kmers = 0;
+            let each = |_, counts: &[u32; 2]| {
+                kmers += u64::from(counts[0] + counts[1]);
+                Ok::<_, genuma_kmers::Error>(())
+            };
+            sorted.for_each(each).expect("sorted");
+            assert_eq!(kmers, 2 * 20_000 * 120);
+        });
+        assert!(by_steps <= most, "{by_steps} bytes for {memory}, of which {reading} for reading");
     }
 }

@@ -101,6 +101,11 @@ impl Clock {
 }
 
 impl Store {
+    /// Where the result of a unit is when it is finished.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.work.join(format!("{name}.unit"))
+    }
+
     /// Runs a unit, or takes its result from the work folder when an equal run has finished it.
     pub fn unit<T, E>(
         &self,
@@ -112,7 +117,7 @@ impl Store {
         T: Serialize + DeserializeOwned,
         E: From<Error>,
     {
-        let path = self.work.join(format!("{name}.unit"));
+        let path = self.path(name);
         let clock = Clock::start();
         let (result, resumed) = match self.resume.then(|| self.load(&path)).transpose()?.flatten() {
             Some(result) => (result, true),

@@ -45,9 +45,7 @@ impl WorkFolder {
                 path.display()
             );
         }
-        if !resume {
-            clear(path, |_| false).with_context(refused)?;
-        }
+        clear(path, |name| resume && stays(path, name)).with_context(refused)?;
         Ok(WorkFolder { path: path.to_path_buf(), _lock: lock })
     }
 
@@ -68,11 +66,39 @@ pub fn leave(path: &Path) -> bool {
     let any = names(path).is_ok_and(|names| names.iter().any(|n| is_unit(n)));
     if any {
         // What cannot be removed does no harm: the next run writes over it.
-        let _ = clear(path, |name| is_unit(name) || matches!(name, "reference.l2b" | "reference.mbw"));
+        let _ = clear(path, |name| stays(path, name));
     } else {
         remove(path);
     }
     any
+}
+
+/// What the user should know of a folder that stays.
+pub fn kept(path: &Path) -> String {
+    format!(
+        "finished steps are kept in {}: the same command with --resume goes on from there",
+        path.display()
+    )
+}
+
+/// Removes a folder that an interrupted run left, if there is one.
+///
+/// # Errors
+/// Another run uses it, or it cannot be used.
+pub fn discard(path: &Path) -> anyhow::Result<()> {
+    if path.join(LOCK).exists() {
+        WorkFolder::open(path, false)?.remove();
+    }
+    Ok(())
+}
+
+/// Whether a later run can use a file: results of finished units, the index, and bins (`x.bins`) that a unit (`x.unit`)
+/// speaks of.
+fn stays(path: &Path, name: &str) -> bool {
+    let spoken_of = |unit: &str| path.join(format!("{unit}.unit")).exists();
+    is_unit(name)
+        || matches!(name, "reference.l2b" | "reference.mbw")
+        || name.strip_suffix(".bins").is_some_and(spoken_of)
 }
 
 /// Whether a file is the result of a finished unit.
@@ -110,7 +136,14 @@ mod tests {
         let path = folder.path().join("work");
         let work = WorkFolder::open(&path, false).unwrap();
         assert!(said(WorkFolder::open(&path, true)).contains("another run"));
-        for name in ["count.unit", ".recruit.unit.partial", "reference.fa", "reference.l2b"] {
+        for name in [
+            "count.unit",
+            "count.bins",
+            "read.bins",
+            ".recruit.unit.partial",
+            "reference.fa",
+            "reference.l2b",
+        ] {
             fs::write(path.join(name), "x").unwrap();
         }
         assert!(work.leave());
@@ -119,17 +152,22 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(left(&path), ["count.unit", LOCK, "reference.l2b"]);
+        assert_eq!(left(&path), ["count.bins", "count.unit", LOCK, "reference.l2b"]);
+        fs::write(path.join("read.bins"), "x").unwrap();
         drop(WorkFolder::open(&path, true).unwrap());
-        assert_eq!(left(&path).len(), 3);
+        assert_eq!(left(&path).len(), 4);
         let work = WorkFolder::open(&path, false).unwrap();
         assert_eq!(left(&path), [LOCK]);
         assert!(!work.leave());
         assert!(!path.exists());
 
+        drop(WorkFolder::open(&path, true).unwrap());
+        discard(&path).unwrap();
+        assert!(!path.exists());
         fs::create_dir(&path).unwrap();
         fs::write(path.join("thesis.tex"), "x").unwrap();
         assert!(said(WorkFolder::open(&path, false)).contains("holds other files"));
+        discard(&path).unwrap();
         assert_eq!(left(&path), ["thesis.tex"]);
     }
 }
