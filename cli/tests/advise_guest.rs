@@ -5,17 +5,11 @@ mod common;
 #[path = "../../hardware/machine/tests/guest/mod.rs"]
 mod guest;
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use common::{Data, gunzip, installed};
+use common::{Data, installed};
 use guest::Guest;
 use serde_json::Value;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
 
 #[test]
 fn strategies_of_four_nodes_are_tried() {
@@ -23,19 +17,9 @@ fn strategies_of_four_nodes_are_tried() {
     let size =
         ["--genome-length", "1500000", "--depth-tumor", "0.01", "--depth-normal", "0.3", "--seed", "5"];
     let data = Data::simulate("guest", &size);
-    let genome = data.folder.join("genome.fa");
-    let made = Command::new(&bwa).args(["index", text(&genome)]).output().expect("bwa");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let reads: Vec<_> = (1..=2)
-        .map(|mate| {
-            let path = data.folder.join(format!("reads_{mate}.fq"));
-            fs::write(&path, gunzip(&data.normal[mate - 1])).expect("a file");
-            path
-        })
-        .collect();
-    let index = ["amb", "ann", "bwt", "pac", "sa"].map(|end| data.folder.join(format!("genome.fa.{end}")));
+    let inputs = data.for_bwa(&bwa);
     let programs = [PathBuf::from(env!("CARGO_BIN_EXE_genuma")), bwa];
-    let files: Vec<&Path> = programs.iter().chain(&index).chain(&reads).map(PathBuf::as_path).collect();
+    let files: Vec<&Path> = programs.iter().chain(&inputs).map(PathBuf::as_path).collect();
 
     let command = "bwa='bwa mem -t 4 -K 24000 genome.fa reads_1.fq reads_2.fq'
          mkdir t; export TMPDIR=$PWD/t

@@ -8,9 +8,8 @@ mod guest;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use common::{Data, gunzip, installed};
+use common::{Data, installed};
 use genuma_machine::IdSet;
 use guest::Guest;
 use serde_json::Value;
@@ -39,16 +38,6 @@ const WEIGHT: f64 = 3.0;
 
 /// Part of an index that may be elsewhere than asked: buffers of threads may look like a small index.
 const TOLERANCE: f64 = 0.05;
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("UTF-8")
-}
-
-#[track_caller]
-fn well(command: &mut Command) {
-    let output = command.output().expect("a program");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
 
 /// Bytes by node, as shares of all of them.
 fn shares(pages: &Value) -> (u64, BTreeMap<usize, f64>) {
@@ -112,20 +101,10 @@ fn instances_are_where_the_strategy_says() {
         "5",
     ];
     let data = Data::simulate("guest", &size);
-    let genome = data.folder.join("genome.fa");
-    well(Command::new(&bwa).args(["index", text(&genome)]));
-    let reads: Vec<_> = (1..=2)
-        .map(|mate| {
-            let path = data.folder.join(format!("reads_{mate}.fq"));
-            fs::write(&path, gunzip(&data.normal[mate - 1])).expect("a file");
-            path
-        })
-        .collect();
-
-    let index = ["amb", "ann", "bwt", "pac", "sa"].map(|end| data.folder.join(format!("genome.fa.{end}")));
-    let bytes: u64 = index.iter().map(|file| fs::metadata(file).expect("a file").len()).sum();
+    let inputs = data.for_bwa(&bwa);
+    let bytes: u64 = inputs[..5].iter().map(|file| fs::metadata(file).expect("a file").len()).sum();
     let programs = [PathBuf::from(env!("CARGO_BIN_EXE_genuma")), bwa];
-    let files: Vec<&Path> = programs.iter().chain(&index).chain(&reads).map(PathBuf::as_path).collect();
+    let files: Vec<&Path> = programs.iter().chain(&inputs).map(PathBuf::as_path).collect();
 
     // Blocks of 40 pairs. An index of some megabytes in huge pages could not be spread.
     let command = format!(

@@ -115,6 +115,21 @@ impl Data {
         args.extend(options.iter().map(|o| (*o).to_owned()));
         args
     }
+
+    /// What a guest needs for `bwa mem genome.fa reads_1.fq reads_2.fq` of the normal: index files, then reads.
+    pub fn for_bwa(&self, bwa: &Path) -> Vec<PathBuf> {
+        let genome = self.folder.join("genome.fa");
+        let made = Command::new(bwa).arg("index").arg(&genome).output().expect("bwa");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let index =
+            ["amb", "ann", "bwt", "pac", "sa"].map(|end| self.folder.join(format!("genome.fa.{end}")));
+        let reads = (1..=2).map(|mate| {
+            let path = self.folder.join(format!("reads_{mate}.fq"));
+            fs::write(&path, gunzip(&self.normal[mate - 1])).expect("a file");
+            path
+        });
+        index.into_iter().chain(reads).collect()
+    }
 }
 
 /// 200 kbp with variants of all kinds, 30x; made once a test binary.
