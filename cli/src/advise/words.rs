@@ -91,7 +91,10 @@ pub fn decision(advice: &Advice) -> String {
     let interval = format!("{} to {} in 19 of 20 cases", factor(verdict.low), factor(verdict.high));
     if advice.strategy == Strategy::PLAIN {
         return match verdict.strategy {
-            Strategy::PLAIN => "Do nothing: the plain run is the fastest.".to_owned(),
+            Strategy::PLAIN if advice.trials() > 0 => {
+                "Do nothing: the plain run is the fastest of those tried.".to_owned()
+            }
+            Strategy::PLAIN => "Do nothing: the plain run is the fastest, by the model alone.".to_owned(),
             other => format!(
                 "Do nothing: {other} would be {} the plain run's speed ({interval}), which is not worth a change.",
                 factor(verdict.gain)
