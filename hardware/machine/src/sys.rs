@@ -1,4 +1,4 @@
-//! The calls to the kernel that place memory and threads, made safe. Nothing else in the crate is unsafe.
+//! The calls to the kernel that place memory and threads, made safe. Nothing else in the crate is unsafe but `placement/slab.rs`.
 //!
 //! mbind(2), set_mempolicy(2), get_mempolicy(2) and move_pages(2) have no wrapper in the C library and none in rustix or nix, so they
 //! are made by number. The numbers of modes are those of `include/uapi/linux/mempolicy.h`.
@@ -212,8 +212,9 @@ impl Region {
     /// Maps `bytes`, rounded up to whole pages. Memory of base pages has a page that nobody may touch on both sides, so that the kernel
     /// never merges it with a neighbour's mapping.
     pub fn new(bytes: usize, kind: Kind) -> io::Result<Region> {
-        let (unit, slack, prot, huge) = match kind {
-            Kind::Base { align } => (page(), align + page(), libc::PROT_NONE, 0),
+        let (unit, slack, prot, more) = match kind {
+            // What is never used is not set aside, as far as the system lets it be so.
+            Kind::Base { align } => (page(), align + page(), libc::PROT_NONE, libc::MAP_NORESERVE),
             Kind::Pool(unit) => {
                 let size = (unit.trailing_zeros() as c_int) << libc::MAP_HUGE_SHIFT;
                 (unit, 0, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_HUGETLB | size)
@@ -222,7 +223,7 @@ impl Region {
         let too_large = || io::Error::from_raw_os_error(libc::ENOMEM);
         let bytes = bytes.max(1).checked_next_multiple_of(unit).ok_or_else(too_large)?;
         let reserved_bytes = bytes.checked_add(slack).ok_or_else(too_large)?;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | huge;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | more;
         // SAFETY: a new mapping wherever the kernel likes it touches no memory that is in use.
         let reserved = unsafe { libc::mmap(std::ptr::null_mut(), reserved_bytes, prot, flags, -1, 0) };
         if reserved == libc::MAP_FAILED {
@@ -255,6 +256,23 @@ impl Region {
     /// Its length in bytes, whole pages.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Its first byte.
+    pub fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Gives the pages of `range` (bytes, whole pages) back; they are zero when they are used again.
+    ///
+    /// # Safety
+    /// Nobody may borrow a byte of the range.
+    pub unsafe fn discard(&self, range: Range<usize>) -> io::Result<()> {
+        assert!(range.start <= range.end && range.end <= self.bytes);
+        let start = self.start.as_ptr().wrapping_add(range.start);
+        // SAFETY: the range is within the region, and nobody has a reference to it.
+        checked(c_long::from(unsafe { libc::madvise(start.cast(), range.len(), libc::MADV_DONTNEED) }))
+            .map(drop)
     }
 
     /// Asks for transparent huge pages, or for none.

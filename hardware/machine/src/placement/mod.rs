@@ -15,6 +15,7 @@ mod room;
 mod fill;
 mod placed;
 mod replicated;
+mod slab;
 mod huge;
 
 pub use error::Error;
@@ -25,6 +26,7 @@ pub use replicated::Replicated;
 pub use residence::{Residence, Verdict, residence_of};
 pub use room::fits;
 pub use scoped::Scoped;
+pub use slab::{Piece, Slab};
 
 /// Bytes for people: `64 MiB`, `1.5 GiB`, `12 B`.
 pub(crate) fn readable(bytes: u64) -> String {

@@ -71,10 +71,17 @@ pub(super) fn count_pages(start: usize, unit: usize, count: usize) -> Result<Res
 
 /// The same for pages that are a mapping of their own: where move_pages is forbidden, /proc/self/numa_maps tells.
 pub(super) fn of_mapping(start: usize, unit: usize, count: usize) -> Result<Residence, Error> {
-    count_pages(start, unit, count).or_else(|error| {
-        let maps = std::fs::read_to_string("/proc/self/numa_maps").unwrap_or_default();
-        from_numa_maps(&maps, start, unit, count).ok_or(error)
-    })
+    count_pages(start, unit, count).or_else(|error| by_numa_maps(start, unit, count).ok_or(error))
+}
+
+/// The same, but /proc/self/numa_maps is asked first: it does not name pages one by one.
+pub(super) fn counted_by_kernel(start: usize, unit: usize, count: usize) -> Result<Residence, Error> {
+    by_numa_maps(start, unit, count).map_or_else(|| count_pages(start, unit, count), Ok)
+}
+
+fn by_numa_maps(start: usize, unit: usize, count: usize) -> Option<Residence> {
+    let maps = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
+    from_numa_maps(&maps, start, unit, count)
 }
 
 /// Reads where the pages of the mapping at `start` are: `7f00 interleave:0-1 anon=8 dirty=8 N0=4 N1=4 kernelpagesize_kB=4`. Counts are in
