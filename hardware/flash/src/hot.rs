@@ -38,10 +38,14 @@ impl Chooser {
     }
 
     /// Offers an entry. Keys have to rise. A weight of 0 is never chosen.
+    #[inline]
     pub fn offer(&mut self, key: u64, value: &[u8], weight: u64) {
-        if weight <= self.too_small || self.wanted == 0 {
-            return;
+        if weight > self.too_small && self.wanted > 0 {
+            self.keep(key, value, weight);
         }
+    }
+
+    fn keep(&mut self, key: u64, value: &[u8], weight: u64) {
         if self.candidates.capacity() == 0 {
             self.candidates.reserve_exact(2 * self.wanted);
             self.values.reserve_exact(2 * self.wanted * self.value);

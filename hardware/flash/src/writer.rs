@@ -5,14 +5,11 @@ use std::path::Path;
 use genuma_machine::placement::{Pages, Placed, Placement, Policy};
 
 use crate::Error;
-use crate::filter::{self, Block};
+use crate::filter::{self, Block, Gather};
 use crate::format::{Header, KEY, MAX_NOTE, MAX_VALUE, Shape};
 use crate::hash::hash;
 use crate::hot::{Chooser, Hot};
 use crate::sink::Sink;
-
-/// Keys that wait while their blocks of the filter are fetched.
-const WAITING: usize = 32;
 
 /// What a table is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +32,11 @@ impl Spec {
         Spec { value_bytes, entries, filter_bits: 12, hot_entries: 0, note: Vec::new() }
     }
 
-    /// Bytes of memory that writing takes at most: filter, first keys of pages, candidates for hot entries, and 2 MiB to write from.
+    /// Bytes of memory that writing takes at most: filter and the keys on their way into it, first keys of pages, candidates for hot entries, and 2 MiB to write from.
     /// Transparent huge pages may round the filter up to 2 MiB.
     pub fn memory(&self) -> u64 {
-        let filter = filter::blocks_for(self.entries, self.filter_bits) as u64 * size_of::<Block>() as u64;
+        let blocks = filter::blocks_for(self.entries, self.filter_bits);
+        let filter = blocks as u64 * size_of::<Block>() as u64 + Gather::memory(blocks);
         let value = self.value_bytes.min(MAX_VALUE);
         let index = Shape::new(value).pages(self.entries) * KEY as u64;
         filter + index + Chooser::memory(self.hot_entries, value) + Sink::MEMORY
@@ -105,8 +103,8 @@ pub struct TableWriter {
     last: u64,
     firsts: Vec<u64>,
     filter: Placed<Block>,
-    /// Hashes of keys that are still to be added to the filter.
-    waiting: Vec<u64>,
+    /// Keys that are still to be added to the filter.
+    gather: Gather,
     chooser: Chooser,
 }
 
@@ -128,7 +126,7 @@ impl TableWriter {
         // The header's place; what it says is known at the end.
         sink.page();
         sink.next_page()?;
-        let (firsts, waiting) = (Vec::new(), Vec::with_capacity(WAITING));
+        let (firsts, gather) = (Vec::new(), Gather::new(blocks));
         Ok(TableWriter {
             sink,
             spec,
@@ -139,7 +137,7 @@ impl TableWriter {
             last: 0,
             firsts,
             filter,
-            waiting,
+            gather,
             chooser,
         })
     }
@@ -171,21 +169,9 @@ impl TableWriter {
         self.on_page += 1;
         self.last = key;
         self.entries += 1;
-        if !self.filter.is_empty() {
-            let hash = hash(key);
-            filter::fetch(&self.filter, hash);
-            self.waiting.push(hash);
-            if self.waiting.len() == WAITING {
-                self.fill_filter();
-            }
-        }
+        self.gather.push(hash(key), &mut self.filter);
         self.chooser.offer(key, value, weight);
         if self.on_page == self.shape.per_page { self.end_page() } else { Ok(()) }
-    }
-
-    /// Adds the keys that wait to the filter.
-    fn fill_filter(&mut self) {
-        self.waiting.drain(..).for_each(|hash| filter::add(&mut self.filter, hash));
     }
 
     /// Gives the page its checksum.
@@ -204,7 +190,7 @@ impl TableWriter {
         if self.on_page > 0 {
             self.end_page()?;
         }
-        self.fill_filter();
+        self.gather.finish(&mut self.filter);
         let blocks = match self.entries {
             0 => 0,
             entries => filter::fold(&mut self.filter, entries, self.spec.filter_bits),
