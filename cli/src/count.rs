@@ -241,7 +241,8 @@ impl Args {
             signals::on_interruption(None);
         }
 
-        let outcome = Outcome { note, stats: sorted.stats(), spectra: &sorted.spectra, written, costs };
+        let (stats, spectra, shares) = (sorted.stats(), &sorted.spectra, &sorted.shares);
+        let outcome = Outcome { note, stats, spectra, shares, written, costs };
         if let Some(path) = &self.histogram {
             outcome.histogram(path)?;
         }

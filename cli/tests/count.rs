@@ -131,6 +131,8 @@ fn threads_memory_and_packing_do_not_show() {
         (&plain, &["-t", "1", "--memory", "80M"][..]),
         (&packed, &["-t", "3"]),
         (&plain, &["--memory", "1G"]),
+        // More than any machine has here: what is not used is not asked for.
+        (&plain, &["--memory", "4T"]),
     ]
     .into_iter()
     .enumerate()

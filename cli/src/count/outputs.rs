@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE, Spec, TableWriter};
-use genuma_kmers::{CountStats, Sorted};
+use genuma_kmers::{CountStats, NodeShare, Sorted};
 use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::dna;
 use genuma_somatic::outcome::UnitCost;
@@ -110,11 +110,9 @@ fn table<const S: usize>(
     }
     sorted.shrink(memory.saturating_sub(spec.memory()))?;
     let mut writer = TableWriter::create(path, spec)?;
-    let mut value = Vec::new();
     sorted.for_each(|kmer, counts| {
-        note.value(counts, &mut value);
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
-        writer.push(kmer, &value, weight).map_err(anyhow::Error::from)
+        writer.push(kmer, note.value(counts), weight).map_err(anyhow::Error::from)
     })?;
     let written = writer.finish()?;
     Ok(Written { entries, bytes: written.bytes })
@@ -149,6 +147,7 @@ pub struct Outcome<'a, const S: usize> {
     pub note: Note,
     pub stats: CountStats<S>,
     pub spectra: &'a [Vec<u64>; S],
+    pub shares: &'a [NodeShare],
     pub written: Written,
     pub costs: Vec<UnitCost>,
 }
@@ -173,12 +172,17 @@ impl<const S: usize> Outcome<'_, S> {
 
     /// Writes what was done.
     pub fn json(&self, path: &Path, samples: &[Named], wall: Duration) -> anyhow::Result<()> {
-        let Outcome { note, stats, written, costs, .. } = self;
+        let Outcome { note, stats, shares, written, costs, .. } = self;
         let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
             .map(|((name, files), (bases, kmers))| {
                 json!({ "name": name, "files": files, "bases": bases, "kmers": kmers })
             })
             .collect();
+        let node = |share: &NodeShare| {
+            let NodeShare { node, threads, here, elsewhere } = share;
+            json!({ "node": node, "threads": threads, "bytes_here": here, "bytes_elsewhere": elsewhere })
+        };
+        let nodes: Vec<_> = shares.iter().map(node).collect();
         let (cpu_s, peak_bytes) = process_cost();
         let value = json!({
             "command": command::line(),
@@ -193,6 +197,7 @@ impl<const S: usize> Outcome<'_, S> {
             "extra_passes": stats.extra_passes,
             "packed_bytes": stats.packed_bytes,
             "spilled_bytes": stats.spilled_bytes,
+            "nodes": nodes,
             "wall_s": wall.as_secs_f64(),
             "cpu_s": cpu_s,
             "peak_bytes": peak_bytes,

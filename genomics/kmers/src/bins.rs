@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::extents::{Extent, Piece, Pool};
+use crate::extents::{Extent, Piece, Pool, Records};
 use crate::native::prefetch;
+use crate::nodes::Nodes;
 
 /// Bins of one kind. Records never cross extents.
 #[derive(Debug)]
@@ -20,7 +21,8 @@ pub struct Bins {
 struct Bin {
     /// K-mers of all records.
     kmers: u64,
-    open: Vec<u8>,
+    /// From its first record on.
+    open: Option<Records>,
     full: Vec<Extent>,
 }
 
@@ -53,15 +55,15 @@ impl Bins {
 
     /// Appends whole records that hold `kmers` k-mers.
     pub fn append(&self, bin: usize, records: &[u8], kmers: u64) -> Result<(), Error> {
+        let node = self.pool.nodes().of_bin(bin);
         let mut bin = self.lock(bin);
-        if bin.open.capacity() == 0 {
-            bin.open.reserve_exact(self.pool.extent());
-        } else if bin.open.len() + records.len() > self.pool.extent() {
-            let full = self.pool.put(&mut bin.open)?;
-            bin.full.push(full);
+        let Bin { kmers: sum, open, full } = &mut *bin;
+        let open = open.get_or_insert_with(|| self.pool.open(node));
+        if !open.fits(records.len()) {
+            full.push(self.pool.put(open, node)?);
         }
-        bin.open.extend_from_slice(records);
-        bin.kmers += kmers;
+        open.push(records);
+        *sum += kmers;
         Ok(())
     }
 
@@ -78,15 +80,15 @@ impl Bins {
     /// Calls `each` with the records of every extent of a bin.
     pub fn read(&self, bin: usize, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         let bin = self.lock(bin);
-        each(&bin.open);
+        bin.open.iter().for_each(|open| each(open.bytes()));
         let mut buffer = Vec::new();
         bin.full.iter().try_for_each(|extent| self.pool.get(extent, &mut buffer).map(&mut each))
     }
 
     /// Gives back what a bin holds.
     pub fn free(&self, bin: usize) {
-        let bin = std::mem::take(&mut *self.lock(bin));
-        bin.full.into_iter().for_each(|extent| self.pool.free(extent));
+        let Bin { open, full, .. } = std::mem::take(&mut *self.lock(bin));
+        full.into_iter().chain(open.map(Extent::Memory)).for_each(|extent| self.pool.free(extent));
     }
 
     /// Where extents come from.
@@ -109,26 +111,27 @@ impl Bins {
         let held = |bin: &Mutex<Bin>| {
             let bin = bin.lock().unwrap_or_else(PoisonError::into_inner);
             let full = bin.full.iter().filter(|extent| matches!(extent, Extent::Memory(_))).count();
-            (full * self.pool.extent() + bin.open.capacity()) as u64
+            ((full + usize::from(bin.open.is_some())) * self.pool.extent()) as u64
         };
         self.bins.iter().map(held).sum()
     }
 
-    /// Moves full extents to the spill file until at most `bytes` are held, or all are there; nothing more may be appended.
+    /// Moves full extents to the spill file until at most `bytes` are held, or all are there, and gives what then is free back to
+    /// the system; nothing more may be appended.
     pub fn shrink(&self, bytes: u64) -> Result<(), Error> {
         self.pool.close();
-        let mut over = self.held().saturating_sub(bytes);
+        let mut over = self.held().saturating_sub(bytes).div_ceil(self.pool.extent() as u64);
         for bin in (0..self.len()).rev() {
-            for extent in self.lock(bin).full.iter_mut().filter(|extent| matches!(extent, Extent::Memory(_)))
-            {
+            let mut bin = self.lock(bin);
+            for extent in bin.full.iter_mut().filter(|extent| matches!(extent, Extent::Memory(_))) {
                 if over == 0 {
-                    return Ok(());
+                    break;
                 }
                 self.pool.evict(extent)?;
-                over = over.saturating_sub(self.pool.extent() as u64);
+                over -= 1;
             }
         }
-        Ok(())
+        self.pool.release()
     }
 
     /// Moves everything to the spill file and waits until that is on the disk.
@@ -139,8 +142,7 @@ impl Bins {
         let Self { bins, pool } = self;
         let shelve = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let open = (!open.is_empty()).then_some(Extent::Memory(open));
-            let pieces = full.into_iter().chain(open).map(|extent| pool.settle(extent));
+            let pieces = full.into_iter().chain(open.map(Extent::Memory)).map(|extent| pool.settle(extent));
             Ok((kmers, pieces.collect::<Result<_, Error>>()?))
         };
         let bins = bins.into_iter().map(shelve).collect::<Result<_, Error>>()?;
@@ -152,12 +154,12 @@ impl Bins {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn from_shelf(shelved: Shelved, path: &Path) -> Result<Self, Error> {
+    pub fn from_shelf(shelved: Shelved, nodes: Nodes, path: &Path) -> Result<Self, Error> {
         let bin = |(kmers, pieces): (u64, Vec<Piece>)| {
             let full = pieces.into_iter().map(Extent::File).collect();
-            Mutex::new(Bin { kmers, open: Vec::new(), full })
+            Mutex::new(Bin { kmers, open: None, full })
         };
-        let pool = Pool::reopened(shelved.extent, path)?;
+        let pool = Pool::reopened(shelved.extent, nodes, path)?;
         Ok(Self { bins: shelved.bins.into_iter().map(bin).collect(), pool })
     }
 
@@ -174,7 +176,7 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out_from_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let pool = Pool::new(4096, 4, dir.path());
+        let pool = Pool::new(4096, 3, 4, Nodes::here(1), dir.path()).expect("memory");
         let bins = Bins::new(3, pool.clone());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bins::{Bins, Shelved};
 use crate::extents::Pool;
+use crate::nodes::Nodes;
 use crate::pipeline::{Scattered, check};
 use crate::plan::{Demand, Plan, Then};
 use crate::scatter::Totals;
@@ -56,7 +57,7 @@ impl ReadCheckpoint {
         path: &Path,
     ) -> Result<Self, Error> {
         let plan = Scattered::<S>::plan(lanes, params)?;
-        let pool = Pool::named(plan.extent, path)?;
+        let pool = Pool::named(plan.extent, plan.bins, Nodes::here(params.threads), path)?;
         let Scattered { bins, totals: Totals { bases, kmers, bytes }, .. } =
             Scattered::<S>::into_pool(pool, plan, lanes, params, meter)?;
         Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.shelve()? })
@@ -73,8 +74,8 @@ impl ReadCheckpoint {
             return Err(too_little(memory));
         }
         let totals = Totals { bases: samples(self.bases)?, kmers: samples(self.kmers)?, bytes: self.bytes };
-        let bins = Bins::from_shelf(self.bins, path)?;
-        Ok(Scattered { pool: bins.pool(), bins, plan, k, threads, totals })
+        let bins = Bins::from_shelf(self.bins, Nodes::here(threads), path)?;
+        Ok(Scattered { pool: bins.pool(), bins, plan, k, threads, totals, shares: Vec::new() })
     }
 }
 
@@ -92,7 +93,8 @@ impl CountCheckpoint {
         path: &Path,
     ) -> Result<Self, Error> {
         let scattered = read.scattered::<S>(params, bins)?;
-        let pool = Pool::named(scattered.plan.extent, path)?;
+        let Plan { extent, parts, .. } = scattered.plan;
+        let pool = Pool::named(extent, parts, Nodes::here(params.threads), path)?;
         let sorted = scattered.count_into(pool, least)?;
         let CountStats { bases, kmers, distinct, packed_bytes, bins, extra_passes, .. } = sorted.stats();
         let Sorted { kept, spectra, parts, .. } = sorted;
@@ -130,9 +132,10 @@ impl CountCheckpoint {
             bins: self.bins,
             extra_passes: self.extra_passes,
         };
-        let parts = Bins::from_shelf(self.parts, path)?;
+        let parts = Bins::from_shelf(self.parts, Nodes::here(threads), path)?;
         let layout = Layout::new(k, parts.len());
-        Ok(Sorted { parts, layout, threads, room, kept: self.kept, spectra: samples(self.spectra)?, stats })
+        let (kept, spectra, shares) = (self.kept, samples(self.spectra)?, Vec::new());
+        Ok(Sorted { parts, layout, threads, room, kept, spectra, stats, shares })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Extents: the pieces in which bins grow, in memory as long as it lasts and in one spill file beyond.
 //!
-//! All bins of a count share one pool. When no more extents may be in memory, a full one is written to the spill file, at
+//! All bins of a count share one pool, which has a slab of memory on each node; an extent is of the slab of its bin's node as
+//! long as that has one. When no more extents may be in memory, a full one is written to the spill file, at
 //! a multiple of the extent size, with its checksum kept in memory. Places in the file are used again. A count that can be
 //! taken up again has a pool of each kind of bins; all its extents are in a file with a name, each at a place of its own.
 
@@ -12,25 +13,55 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use genuma_machine::placement::{Piece as Lent, Slab};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use crate::Error;
+use crate::nodes::{NodeShare, Nodes};
 
 /// Who hands out extents.
 #[derive(Debug)]
 pub struct Pool {
     extent: usize,
+    nodes: Nodes,
+    /// One of each node.
+    slabs: Vec<Arc<Slab>>,
     /// Full extents that may still stay in memory.
     spare: AtomicUsize,
     spill: Spill,
+}
+
+/// An extent in memory, full or being filled.
+#[derive(Debug)]
+pub struct Records {
+    memory: Lent,
+    len: usize,
+}
+
+impl Records {
+    /// Whether `more` bytes have room.
+    pub fn fits(&self, more: usize) -> bool {
+        self.len + more <= self.memory.len()
+    }
+
+    /// Appends what [`Records::fits`].
+    pub fn push(&mut self, records: &[u8]) {
+        self.memory[self.len..self.len + records.len()].copy_from_slice(records);
+        self.len += records.len();
+    }
+
+    /// All that was appended.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
 }
 
 /// A full extent.
 #[derive(Debug)]
 pub enum Extent {
     /// In memory.
-    Memory(Vec<u8>),
+    Memory(Records),
     /// In the spill file.
     File(Piece),
 }
@@ -89,37 +120,71 @@ impl SpillFile {
 }
 
 impl Pool {
-    /// Extents of `extent` bytes, of which `spare` full ones may be in memory; the others go to a file in `work`.
-    pub fn new(extent: usize, spare: usize, work: &Path) -> Arc<Self> {
-        let spill = Spill { place: SpillFile::In(work.to_owned()), ..Spill::default() };
-        Arc::new(Self { extent, spare: AtomicUsize::new(spare), spill })
-    }
-
-    /// Extents of `extent` bytes, all of them in a new file at `path`.
+    /// Extents of `extent` bytes, in memory `open` that are being filled at most, and `spare` full ones; the others go to a file in
+    /// `work`.
     ///
     /// # Errors
-    /// The file cannot be made.
-    pub fn named(extent: usize, path: &Path) -> Result<Arc<Self>, Error> {
-        let mut open = File::options();
-        Self::at(extent, path, open.read(true).write(true).create(true).truncate(true), "write")
+    /// The system has no memory to give.
+    pub fn new(
+        extent: usize,
+        open: usize,
+        spare: usize,
+        nodes: Nodes,
+        work: &Path,
+    ) -> Result<Arc<Self>, Error> {
+        let spill = Spill { place: SpillFile::In(work.to_owned()), ..Spill::default() };
+        Self::with(spill, extent, open, spare, nodes)
+    }
+
+    /// Extents of `extent` bytes, all full ones in a new file at `path`, and `open` being filled in memory.
+    ///
+    /// # Errors
+    /// The file cannot be made, or the system has no memory to give.
+    pub fn named(extent: usize, open: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
+        let mut file = File::options();
+        file.read(true).write(true).create(true).truncate(true);
+        Self::with(Spill::at(path, &file, "write")?, extent, open, 0, nodes)
     }
 
     /// Extents of `extent` bytes that lie in the file at `path`, for reading only.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn reopened(extent: usize, path: &Path) -> Result<Arc<Self>, Error> {
-        Self::at(extent, path, File::options().read(true), "read")
+    pub fn reopened(extent: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
+        Self::with(Spill::at(path, File::options().read(true), "read")?, extent, 0, 0, nodes)
     }
 
-    fn at(extent: usize, path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Arc<Self>, Error> {
-        let spill = Spill { place: SpillFile::At(path.to_owned()), ..Spill::default() };
-        let file = open.open(path).map_err(|e| spill.error(doing, e))?;
-        Ok(Arc::new(Self {
-            extent,
-            spare: AtomicUsize::new(0),
-            spill: Spill { file: OnceLock::from(file), ..spill },
-        }))
+    fn with(
+        spill: Spill,
+        extent: usize,
+        open: usize,
+        spare: usize,
+        nodes: Nodes,
+    ) -> Result<Arc<Self>, Error> {
+        // As bins belong to nodes.
+        let mut shares = vec![0; nodes.len()];
+        (0..open + spare).for_each(|i| shares[nodes.of_bin(i)] += 1);
+        let slabs = shares.into_iter().enumerate();
+        let slabs = slabs.map(|(node, extents)| Slab::new(extent, extents, nodes.id(node)));
+        let slabs = slabs.collect::<Result<_, _>>()?;
+        Ok(Arc::new(Self { extent, nodes, slabs, spare: AtomicUsize::new(spare), spill }))
+    }
+
+    /// Where memory and threads are.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Where the memory is, node by node; nothing where there is but one, or the kernel does not tell.
+    pub fn shares(&self) -> Vec<NodeShare> {
+        let share = |(node, slab): (usize, &Arc<Slab>)| {
+            let (id, found) = (self.nodes.id(node)?, slab.residence().ok()?);
+            let on = |id| found.nodes.get(&id).copied().unwrap_or(0) * found.page;
+            let here = on(id);
+            let elsewhere = found.present() * found.page - here;
+            Some(NodeShare { node: id, threads: self.nodes.threads(node), here, elsewhere })
+        };
+        self.slabs.iter().enumerate().filter_map(share).collect()
     }
 
     /// Bytes of an extent.
@@ -132,16 +197,26 @@ impl Pool {
         self.spill.written.load(Relaxed)
     }
 
-    /// Puts the records of `open` away and empties it.
+    /// Memory of `node`, or of another when that has none left.
+    ///
+    /// # Panics
+    /// There is none, because more are being filled than was said, or full ones were not put away.
+    pub fn open(&self, node: usize) -> Records {
+        let (others, first) = self.slabs.split_at(node);
+        let memory = first.iter().chain(others).find_map(Slab::take).expect("an extent for each bin");
+        Records { memory, len: 0 }
+    }
+
+    /// Puts the records of `open` away, and makes it empty memory of `node`.
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn put(&self, open: &mut Vec<u8>) -> Result<Extent, Error> {
+    pub fn put(&self, open: &mut Records, node: usize) -> Result<Extent, Error> {
         if self.spare.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_ok() {
-            return Ok(Extent::Memory(std::mem::replace(open, Vec::with_capacity(self.extent))));
+            return Ok(Extent::Memory(std::mem::replace(open, self.open(node))));
         }
-        let piece = self.spill.write(open, self.extent)?;
-        open.clear();
+        let piece = self.spill.write(open.bytes(), self.extent)?;
+        open.len = 0;
         Ok(Extent::File(piece))
     }
 
@@ -151,7 +226,7 @@ impl Pool {
     /// The spill file cannot be read, or is not as it was written.
     pub fn get<'a>(&self, extent: &'a Extent, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         match extent {
-            Extent::Memory(records) => Ok(records),
+            Extent::Memory(records) => Ok(records.bytes()),
             Extent::File(piece) => {
                 self.spill.read(piece, buffer)?;
                 Ok(buffer)
@@ -162,18 +237,21 @@ impl Pool {
     /// Takes an extent back.
     pub fn free(&self, extent: Extent) {
         match extent {
-            Extent::Memory(_) => _ = self.spare.fetch_add(1, Relaxed),
+            Extent::Memory(records) => {
+                drop(records);
+                self.spare.fetch_add(1, Relaxed);
+            }
             Extent::File(piece) => lock(&self.spill.free).push(piece.at),
         }
     }
 
-    /// Moves an extent to the file. Its memory is not handed out again.
+    /// Moves an extent to the file.
     ///
     /// # Errors
     /// The spill file cannot be written.
     pub fn evict(&self, extent: &mut Extent) -> Result<(), Error> {
         if let Extent::Memory(records) = extent {
-            *extent = Extent::File(self.spill.write(records, self.extent)?);
+            *extent = Extent::File(self.spill.write(records.bytes(), self.extent)?);
         }
         Ok(())
     }
@@ -184,7 +262,7 @@ impl Pool {
     /// The spill file cannot be written.
     pub fn settle(&self, extent: Extent) -> Result<Piece, Error> {
         match extent {
-            Extent::Memory(records) => self.spill.write(&records, self.extent),
+            Extent::Memory(records) => self.spill.write(records.bytes(), self.extent),
             Extent::File(piece) => Ok(piece),
         }
     }
@@ -202,6 +280,14 @@ impl Pool {
     pub fn close(&self) {
         self.spare.store(0, Relaxed);
     }
+
+    /// Gives memory that holds nothing back to the system.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn release(&self) -> Result<(), Error> {
+        self.slabs.iter().try_for_each(|slab| slab.release().map_err(Error::from))
+    }
 }
 
 /// The spill file. One without a name is made at the first write, so that nothing is left behind even by a kill.
@@ -216,6 +302,13 @@ struct Spill {
 }
 
 impl Spill {
+    /// The file at `path`.
+    fn at(path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Self, Error> {
+        let spill = Self { place: SpillFile::At(path.to_owned()), ..Self::default() };
+        let file = open.open(path).map_err(|e| spill.error(doing, e))?;
+        Ok(Self { file: OnceLock::from(file), ..spill })
+    }
+
     /// Writes `records` to a place of `size` bytes.
     fn write(&self, records: &[u8], size: usize) -> Result<Piece, Error> {
         let file = self.file().map_err(|e| self.error("write", e))?;
@@ -259,12 +352,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn pool(spare: usize, work: &Path) -> Arc<Pool> {
+        Pool::new(4096, 1, spare, Nodes::here(1), work).expect("memory")
+    }
+
+    /// Puts `len` of the same byte away.
+    fn put(pool: &Pool, byte: u8, len: usize) -> Result<Extent, Error> {
+        let mut open = pool.open(0);
+        open.push(&vec![byte; len]);
+        pool.put(&mut open, 0)
+    }
+
     #[test]
     fn a_full_disk_is_told() {
-        let mut pool = Pool::new(4096, 0, Path::new("/scratch"));
+        let mut pool = pool(0, Path::new("/scratch"));
         let full = File::options().write(true).open("/dev/full").expect("Linux has it");
         Arc::get_mut(&mut pool).expect("only here").spill.file = OnceLock::from(full);
-        let error = pool.put(&mut vec![0; 4000]).expect_err("no room");
+        let error = put(&pool, 0, 4000).expect_err("no room");
         assert_eq!(
             error.to_string(),
             "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
@@ -275,8 +379,8 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_told_with_its_place() {
         let dir = tempfile::tempdir().expect("a folder");
-        let pool = Pool::new(4096, 1, dir.path());
-        let extents: Vec<_> = (0..3).map(|i| pool.put(&mut vec![i; 3000]).expect("room")).collect();
+        let pool = pool(1, dir.path());
+        let extents: Vec<_> = (0..3).map(|i| put(&pool, i, 3000).expect("room")).collect();
         assert!(matches!(extents[0], Extent::Memory(_)));
         let mut buffer = Vec::new();
         for (i, extent) in extents.iter().enumerate() {
@@ -298,8 +402,8 @@ mod tests {
     #[test]
     fn places_are_used_again() {
         let dir = tempfile::tempdir().expect("a folder");
-        let pool = Pool::new(4096, 1, dir.path());
-        let put = |byte| pool.put(&mut vec![byte; 100]).expect("room");
+        let pool = pool(1, dir.path());
+        let put = |byte| put(&pool, byte, 100).expect("room");
         let [memory, first, second] = [put(1), put(2), put(3)];
         pool.free(first);
         assert!(matches!(put(4), Extent::File(Piece { at: 0, .. })));

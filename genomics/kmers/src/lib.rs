@@ -4,6 +4,7 @@ mod native;
 mod minimizer;
 mod superkmer;
 mod plan;
+mod nodes;
 mod extents;
 mod bins;
 mod buffers;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
 pub use extents::SpillFile;
+pub use nodes::NodeShare;
 pub use pipeline::{Scattered, count};
 pub use plan::least_memory;
 pub use sorted::Sorted;
@@ -101,6 +103,9 @@ pub enum Error {
     /// A parameter is out of range.
     #[error("{0}")]
     Params(String),
+    /// There is no memory to be had.
+    #[error(transparent)]
+    Memory(#[from] genuma_machine::placement::Error),
     /// A spill file failed.
     #[error(
         "cannot {doing} {file} ({:.1} GB so far): {source}; {}", *.at as f64 / 1e9,

@@ -1,4 +1,4 @@
-//! The threads of a count: all scatter, then all take bins, the largest first.
+//! The threads of a count, each on its node: all scatter, then all take bins, their node's first and of these the largest.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,6 +13,7 @@ use genuma_reads::{Lane, Meter, for_each_batch};
 use crate::bins::Bins;
 use crate::collapse::Collapse;
 use crate::extents::Pool;
+use crate::nodes::{NodeShare, Nodes};
 use crate::plan::{Demand, Plan, Then, least_memory};
 use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
@@ -48,6 +49,8 @@ pub struct Scattered<const S: usize> {
     pub(crate) k: u32,
     pub(crate) threads: usize,
     pub(crate) totals: Totals<S>,
+    /// Where the bins' memory is, if there are several nodes.
+    pub(crate) shares: Vec<NodeShare>,
 }
 
 impl<const S: usize> Scattered<S> {
@@ -73,7 +76,8 @@ impl<const S: usize> Scattered<S> {
         params: &CountParams,
         meter: &Meter,
     ) -> Result<Self, Error> {
-        let pool = Pool::new(plan.extent, plan.spare(), &params.work);
+        let (open, nodes) = (plan.bins + plan.parts, Nodes::here(params.threads));
+        let pool = Pool::new(plan.extent, open, plan.spare(), nodes, &params.work)?;
         Self::into_pool(pool, plan, lanes, params, meter)
     }
 
@@ -86,18 +90,19 @@ impl<const S: usize> Scattered<S> {
         meter: &Meter,
     ) -> Result<Self, Error> {
         let bins = Bins::new(plan.bins, pool.clone());
-        let scatters = for_each_batch(
-            lanes,
-            params.threads,
-            meter,
-            || Scatter::<S>::new(&bins, params, plan.private),
-            |scatter, batch| scatter.batch(batch),
-        )?;
+        let threads = AtomicUsize::new(0);
+        let start = || {
+            pool.nodes().settle(threads.fetch_add(1, Relaxed));
+            Scatter::<S>::new(&bins, params, plan.private)
+        };
+        let scatters =
+            for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.batch(batch))?;
         let mut totals = Totals::none();
         for scatter in scatters {
             totals.add(&scatter.finish()?);
         }
-        Ok(Self { bins, pool, plan, k: params.k, threads: params.threads, totals })
+        let shares = pool.shares();
+        Ok(Self { bins, pool, plan, k: params.k, threads: params.threads, totals, shares })
     }
 
     /// K-mers in the bins.
@@ -144,7 +149,8 @@ impl<const S: usize> Scattered<S> {
         // Bins in the same pool spill into the same file.
         let stats = CountStats { spilled_bytes: 0, ..self.stats(&sum) };
         let (threads, room) = (self.threads, self.plan.room);
-        Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra.0, stats })
+        let shares = self.shares.clone();
+        Ok(Sorted { parts, layout, threads, room, kept, spectra: sum.spectra.0, stats, shares })
     }
 
     fn stats(&self, sum: &Share<S>) -> CountStats<S> {
@@ -164,13 +170,19 @@ impl<const S: usize> Scattered<S> {
         &self,
         make: impl Fn() -> H + Sync,
     ) -> Result<(Share<S>, Vec<H>), Error> {
-        let mut order: Vec<usize> = (0..self.bins.len()).collect();
-        order.sort_by_key(|&bin| std::cmp::Reverse(self.bins.kmers(bin)));
-        let (order, next, stop) = (&order, &AtomicUsize::new(0), &AtomicBool::new(false));
+        let nodes = self.pool.nodes();
+        let mut queues: Vec<Queue> = (0..nodes.len()).map(|_| Queue::default()).collect();
+        (0..self.bins.len()).for_each(|bin| queues[nodes.of_bin(bin)].bins.push(bin));
+        for queue in &mut queues {
+            queue.bins.sort_by_key(|&bin| std::cmp::Reverse(self.bins.kmers(bin)));
+        }
+        let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
 
-        let worker = || {
+        let worker = |thread| {
+            let home = nodes.settle(thread);
             let (mut counting, mut harvest) = (Counting::new(self.k, &self.plan), make());
-            while let Some(&bin) = order.get(next.fetch_add(1, Relaxed)) {
+            let (others, first) = queues.split_at(home);
+            for bin in first.iter().chain(others).flat_map(Queue::take_all) {
                 if stop.load(Relaxed) {
                     break;
                 }
@@ -183,7 +195,8 @@ impl<const S: usize> Scattered<S> {
             Ok((counting.share, harvest))
         };
         let ended: Vec<_> = thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.threads).map(|_| scope.spawn(worker)).collect();
+            let handles: Vec<_> =
+                (0..self.threads).map(|thread| scope.spawn(move || worker(thread))).collect();
             handles.into_iter().map(|handle| handle.join()).collect()
         });
         let (mut sum, mut harvests) = (Share::none(), Vec::new());
@@ -194,6 +207,20 @@ impl<const S: usize> Scattered<S> {
         }
         sum.spectra.only_present();
         Ok((sum, harvests))
+    }
+}
+
+/// Bins that wait for a thread.
+#[derive(Debug, Default)]
+struct Queue {
+    bins: Vec<usize>,
+    taken: AtomicUsize,
+}
+
+impl Queue {
+    /// One bin after the other, until there are none left, whoever takes them.
+    fn take_all(&self) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(|| self.bins.get(self.taken.fetch_add(1, Relaxed)).copied())
     }
 }
 

@@ -9,6 +9,9 @@ use crate::{MAX_SAMPLES, SPECTRUM_SLOTS};
 /// K-mers a bin should have: at 30-fold depth or more their table then fits a core's own cache.
 const KMERS_PER_BIN: u64 = 1 << 18;
 
+/// Bytes of super-k-mers over their k-mers, about.
+const BYTES_PER_KMER: (u64, u64) = (5, 4);
+
 const KIB: u64 = 1024;
 const MIN_BINS: u64 = 16;
 const MAX_BINS: u64 = 1 << 14;
@@ -107,13 +110,18 @@ impl Plan {
         // Tables for bins four times the average whose k-mers all differ, if that leaves half for the bins. Private
         // buffers are gone before the tables come.
         let table = 2 * slot * (4 * kmers / bins).max(MIN_SLOTS as u64);
-        let tables = (2 * table * threads).clamp(memory / 8, memory / 2);
+        let tables = (2 * table * threads).clamp(memory / 16, memory / 2);
         let private = (tables / (threads * bins)).clamp(MIN_PRIVATE, MAX_PRIVATE);
 
         let pool = memory - tables.max(private * bins * threads);
         // Each thread also reads spilled extents into memory, one at a time.
         let own = bins + parts + threads;
-        let extent = (pool / 4 / own).clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
+        // Half of what is being filled is empty: little of the pool if much of what comes has room in it, more where nearly
+        // all goes to the disk, which wants long pieces.
+        let fits = kmers.saturating_mul(BYTES_PER_KMER.0) / BYTES_PER_KMER.1 < 4 * pool;
+        let extent =
+            if fits { (pool / 16 / own).max(GOOD_EXTENT).min(pool / 4 / own) } else { pool / 4 / own };
+        let extent = extent.clamp(MIN_EXTENT, MAX_EXTENT) / MIN_EXTENT * MIN_EXTENT;
         let thread = (tables / threads) as usize;
         let pieces = (thread / 8 / demand.piece).clamp(MIN_PIECES, MAX_PIECES);
         Self {

@@ -15,12 +15,17 @@ use crate::pipeline::Harvest;
 use crate::plan::Plan;
 use crate::superkmer::canonical;
 use crate::tally::{Spectra, Tally, WAITING};
-use crate::{CountStats, Error};
+use crate::{CountStats, Error, NodeShare};
 
 /// Most bytes of a k-mer with counters of `samples` samples.
 pub const fn most_bytes(samples: usize) -> usize {
     8 + 5 * samples
 }
+
+/// K-mers that a bucket should have: so few are sorted by insertion.
+const KMERS_PER_BUCKET: u64 = 8;
+/// More buckets than 2 to this would not stay in a core's nearest cache.
+const MOST_BUCKET_BITS: u32 = 12;
 
 /// Where k-mers go, and how they look there.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +91,85 @@ impl Layout {
     }
 }
 
+/// Ranges of a part's k-mers, by the bases behind those that name the part. Most hold a few k-mers, which are quickly sorted.
+#[derive(Debug, Clone, Copy)]
+struct Buckets {
+    /// Bits of a k-mer behind those that name its bucket.
+    low: u32,
+    /// Bits that name the bucket.
+    bits: u32,
+}
+
+impl Buckets {
+    /// For `kmers` k-mers of a part.
+    fn of(layout: &Layout, kmers: u64) -> Self {
+        let bits = (kmers / KMERS_PER_BUCKET + 1).ilog2().min(MOST_BUCKET_BITS).min(layout.low);
+        Self { low: layout.low - bits, bits }
+    }
+
+    fn len(self) -> usize {
+        1 << self.bits
+    }
+
+    #[inline]
+    fn of_kmer(self, kmer: u64) -> usize {
+        kmer.checked_shr(self.low).unwrap_or(0) as usize & (self.len() - 1)
+    }
+}
+
+/// What a thread sorts with; keeps its memory.
+#[derive(Debug, Default)]
+struct Sorting<const S: usize> {
+    /// As they were found.
+    found: Vec<(u64, [u32; S])>,
+    /// How many of them each bucket has.
+    filled: Vec<usize>,
+    sorted: Vec<(u64, [u32; S])>,
+}
+
+impl<const S: usize> Sorting<S> {
+    /// Bytes for each k-mer.
+    const EACH: usize = 2 * size_of::<(u64, [u32; S])>() + size_of::<usize>();
+
+    /// Begins with none, of `here` in all.
+    fn start(&mut self, buckets: Buckets, here: u64) {
+        for kmers in [&mut self.found, &mut self.sorted] {
+            kmers.clear();
+            // Not twice as many, as a vector would have it that grows.
+            kmers.reserve_exact(here as usize);
+        }
+        self.filled.clear();
+        self.filled.resize(buckets.len(), 0);
+    }
+
+    #[inline]
+    fn add(&mut self, buckets: Buckets, kmer: u64, counts: [u32; S]) {
+        self.filled[buckets.of_kmer(kmer)] += 1;
+        self.found.push((kmer, counts));
+    }
+
+    /// Brings what was found into its buckets, and sorts each.
+    fn finish(&mut self, buckets: Buckets) {
+        let Self { found, filled, sorted } = self;
+        sorted.resize(found.len(), (0, [0; S]));
+        // Where each bucket's next one goes.
+        let mut end = 0;
+        for n in &mut *filled {
+            (*n, end) = (end, end + *n);
+        }
+        for kmer in &*found {
+            let next = &mut filled[buckets.of_kmer(kmer.0)];
+            sorted[*next] = *kmer;
+            *next += 1;
+        }
+        let mut start = 0;
+        for &end in &*filled {
+            sorted[start..end].sort_unstable_by_key(|&(kmer, _)| kmer);
+            start = end;
+        }
+    }
+}
+
 /// Takes the k-mers that are worth keeping out of a table of counters.
 pub struct Keep<'a> {
     k: u32,
@@ -144,6 +228,8 @@ pub struct Sorted<const S: usize> {
     pub spectra: [Vec<u64>; S],
     /// Of the spilled bytes those that the parts' own pool does not count.
     pub(crate) stats: CountStats<S>,
+    /// Where the memory was when all reads were in bins; nothing where there is but one node, or all bins were in a file.
+    pub shares: Vec<NodeShare>,
 }
 
 /// Whose turn it is to hand out.
@@ -218,7 +304,7 @@ impl<const S: usize> Sorted<S> {
         E: From<Error>,
     {
         let _guard = OverOnPanic { turn, changed };
-        let mut kmers = Vec::new();
+        let mut sorting = Sorting::default();
         loop {
             let part = next.fetch_add(1, Relaxed);
             if part >= self.parts.len() {
@@ -226,7 +312,7 @@ impl<const S: usize> Sorted<S> {
             }
             let here = self.parts.kmers(part);
             let fits = here <= self.most();
-            let sorted = if fits { self.sort(part, 0..=u64::MAX, &mut kmers) } else { Ok(()) };
+            let sorted = if fits { self.sort(part, 0..=u64::MAX, here, &mut sorting) } else { Ok(()) };
             let not_mine = |turn: &mut Turn<W, E>| turn.part != part && !turn.over;
             let mut turn = changed.wait_while(lock(turn), not_mine).unwrap_or_else(PoisonError::into_inner);
             if turn.over {
@@ -234,10 +320,10 @@ impl<const S: usize> Sorted<S> {
             }
             let done = sorted.map_err(E::from).and_then(|()| {
                 if fits {
-                    return kmers.iter().try_for_each(|(kmer, counts)| (turn.each)(*kmer, counts));
+                    return sorting.sorted.iter().try_for_each(|(kmer, counts)| (turn.each)(*kmer, counts));
                 }
                 let range = 0..=u64::MAX;
-                self.by_ranges(part, range, here, &mut kmers, &mut turn.each)
+                self.by_ranges(part, range, here, &mut sorting, &mut turn.each)
             });
             self.parts.free(part);
             turn.part += 1;
@@ -252,25 +338,27 @@ impl<const S: usize> Sorted<S> {
 
     /// K-mers that a thread can sort at once.
     fn most(&self) -> u64 {
-        (self.room / size_of::<(u64, [u32; S])>()) as u64
+        (self.room / Sorting::<S>::EACH) as u64
     }
 
-    /// Fills `kmers` with those of a part that are in `range`, sorted.
+    /// Fills `sorting` with the k-mers of a part that are in `range`, `here` in all, sorted.
     fn sort(
         &self,
         part: usize,
         range: std::ops::RangeInclusive<u64>,
-        kmers: &mut Vec<(u64, [u32; S])>,
+        here: u64,
+        sorting: &mut Sorting<S>,
     ) -> Result<(), Error> {
-        kmers.clear();
+        let buckets = Buckets::of(&self.layout, here);
+        sorting.start(buckets, here);
         self.parts.read(part, |records| {
             self.layout.read(part, records, |kmer, counts| {
                 if range.contains(&kmer) {
-                    kmers.push((kmer, counts));
+                    sorting.add(buckets, kmer, counts);
                 }
             });
         })?;
-        kmers.sort_unstable_by_key(|&(kmer, _)| kmer);
+        sorting.finish(buckets);
         Ok(())
     }
 
@@ -280,12 +368,12 @@ impl<const S: usize> Sorted<S> {
         part: usize,
         range: std::ops::RangeInclusive<u64>,
         here: u64,
-        kmers: &mut Vec<(u64, [u32; S])>,
+        sorting: &mut Sorting<S>,
         each: &mut impl FnMut(u64, &[u32; S]) -> Result<(), E>,
     ) -> Result<(), E> {
         if here <= self.most().max(1) {
-            self.sort(part, range, kmers)?;
-            return kmers.iter().try_for_each(|(kmer, counts)| each(*kmer, counts));
+            self.sort(part, range, here, sorting)?;
+            return sorting.sorted.iter().try_for_each(|(kmer, counts)| each(*kmer, counts));
         }
         let (first, last) = range.into_inner();
         let middle = first + (last - first) / 2;
@@ -295,8 +383,8 @@ impl<const S: usize> Sorted<S> {
                 lower += u64::from((first..=middle).contains(&kmer));
             });
         })?;
-        self.by_ranges(part, first..=middle, lower, kmers, each)?;
-        self.by_ranges(part, middle + 1..=last, here - lower, kmers, each)
+        self.by_ranges(part, first..=middle, lower, sorting, each)?;
+        self.by_ranges(part, middle + 1..=last, here - lower, sorting, each)
     }
 }
 
@@ -324,6 +412,7 @@ mod tests {
     use super::*;
     use crate::encode::mask;
     use crate::extents::Pool;
+    use crate::nodes::Nodes;
     use crate::tests::Random;
 
     #[test]
@@ -351,7 +440,7 @@ mod tests {
 
     /// `n` k-mers of 12 bases, most of them in the first of four parts; a thread may sort `room` bytes at once.
     fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (Sorted<1>, Vec<(u64, [u32; 1])>) {
-        let parts = Bins::new(4, Pool::new(4096, 3, dir));
+        let parts = Bins::new(4, Pool::new(4096, 4, 3, Nodes::here(3), dir).expect("memory"));
         let layout = Layout::new(12, 4);
         let random = &mut Random(n);
         let mut kmers = std::collections::BTreeMap::new();
@@ -377,7 +466,11 @@ mod tests {
         };
         let kept = kmers.len() as u64;
         let spectra = [Vec::new()];
-        (Sorted { parts, layout, threads: 3, room, kept, spectra, stats }, kmers.into_iter().collect())
+        let shares = Vec::new();
+        (
+            Sorted { parts, layout, threads: 3, room, kept, spectra, stats, shares },
+            kmers.into_iter().collect(),
+        )
     }
 
     #[test]
@@ -394,6 +487,30 @@ mod tests {
             done.expect("readable");
             assert!(found == expected, "{n} k-mers, {room} bytes");
             assert_eq!(sorted.len(), expected.len() as u64);
+        }
+    }
+
+    #[test]
+    fn buckets_are_in_order_whatever_is_in_them() {
+        let random = &mut Random(4);
+        let layout = Layout::new(31, 64);
+        for n in [0, 1, 20, 1000, 60_000] {
+            let buckets = Buckets::of(&layout, n);
+            // Spread, and most of them close together.
+            for spread in [56, 30, 3] {
+                let mut expected: Vec<_> = (0..n)
+                    .map(|_| 3 << 56 | random.below(1 << spread))
+                    .map(|kmer| (kmer, [kmer as u32]))
+                    .collect();
+                let mut sorting = Sorting::default();
+                for _ in 0..2 {
+                    sorting.start(buckets, n);
+                    expected.iter().for_each(|&(kmer, counts)| sorting.add(buckets, kmer, counts));
+                    sorting.finish(buckets);
+                }
+                expected.sort_unstable();
+                assert!(sorting.sorted == expected, "{n} k-mers");
+            }
         }
     }
 

@@ -1,0 +1,75 @@
+//! In a guest of four nodes, `genuma count` keeps its threads on all nodes and the memory of each bin on the node it belongs to; the
+//! k-mers are the same as on this machine.
+
+mod common;
+#[path = "../../hardware/machine/tests/guest/mod.rs"]
+mod guest;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Data, gunzip, run};
+use guest::Guest;
+use serde_json::Value;
+
+#[test]
+fn bins_are_on_the_nodes_of_their_threads() {
+    let size = [
+        "--genome-length",
+        "2000000",
+        "--contigs",
+        "2",
+        "--depth-tumor",
+        "1",
+        "--depth-normal",
+        "8",
+        "--seed",
+        "5",
+    ];
+    let data = Data::simulate("count-guest", &size);
+    let reads: Vec<_> = (1..=2)
+        .map(|mate| {
+            let path = data.folder.join(format!("reads_{mate}.fq"));
+            fs::write(&path, gunzip(&data.normal[mate - 1])).expect("a file");
+            path
+        })
+        .collect();
+    // Text: what a table knows of absent k-mers depends on the memory.
+    let expected = data.folder.join("expected.tsv");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let mut here = vec!["count".to_owned(), "-o".to_owned(), text(&expected)];
+    here.extend(reads.iter().map(|path| text(path)));
+    run(here.iter().map(String::as_str)).well();
+    let md5 = Command::new("md5sum").stdin(fs::File::open(&expected).expect("there")).output().expect("run");
+
+    let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
+    let files: Vec<&Path> = std::iter::once(program).chain(reads.iter().map(AsRef::as_ref)).collect();
+    // With six threads two nodes have twice as many; in the second run little stays in memory.
+    let command = "for with in '-t 4 --memory 300M' '-t 6 --memory 130M'; do \
+           ./genuma count $with --json x.json -o x.tsv reads_1.fq reads_2.fq || exit 1; \
+           echo \"JSON $(tr -d '\\n' <x.json)\"; echo \"MD5 $(md5sum <x.tsv)\"; \
+         done";
+    let guest = Guest { nodes: 4, cpus: 2, memory: 384, more: &[] };
+    let Some(outcome) = guest.run("bins_are_on_the_nodes_of_their_threads", &files, command) else { return };
+    assert_eq!(outcome.status, 0, "{}", outcome.output);
+
+    let lines = |head: &'static str| outcome.output.lines().filter_map(move |line| line.strip_prefix(head));
+    let expected = String::from_utf8(md5.stdout).expect("a number");
+    assert_eq!(lines("MD5 ").collect::<Vec<_>>(), [expected.trim(); 2]);
+    let runs: Vec<Value> = lines("JSON ").map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(runs.len(), 2);
+    for (said, threads) in runs.iter().zip([[1, 1, 1, 1], [2, 2, 1, 1]]) {
+        let nodes = said["nodes"].as_array().expect("nodes");
+        let number = |key: &str| nodes.iter().map(|node| node[key].as_u64().expect(key)).collect::<Vec<_>>();
+        assert_eq!(number("node"), [0, 1, 2, 3]);
+        assert_eq!(number("threads"), threads);
+        assert_eq!(number("bytes_elsewhere"), [0; 4], "{nodes:?}");
+        // As many bins on each as threads.
+        let here = number("bytes_here");
+        let (bytes, all): (u64, u64) = (here.iter().sum(), threads.iter().sum());
+        let fair = |(here, threads): (&u64, u64)| here.abs_diff(bytes * threads / all) < bytes / 8;
+        assert!(here.iter().zip(threads).all(fair), "{nodes:?}");
+    }
+    assert!(runs[1]["spilled_bytes"].as_u64() > Some(0), "the second run does not fit its memory");
+}
