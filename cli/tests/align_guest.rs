@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{Data, gunzip, run};
+use common::{Data, run};
 use guest::Guest;
 use serde_json::Value;
 
@@ -41,28 +41,10 @@ fn copies(said: &Value) -> Vec<(Option<u64>, BTreeMap<String, u64>)> {
 #[test]
 fn the_index_is_where_it_was_asked_to_be() {
     // Two million bases: an index of a thousand pages.
-    let size = [
-        "--genome-length",
-        "2000000",
-        "--contigs",
-        "2",
-        "--depth-tumor",
-        "1",
-        "--depth-normal",
-        "1",
-        "--seed",
-        "5",
-    ];
-    let data = Data::simulate("guest", &size);
+    let data = Data::of_normal("guest", "1");
     let genome = data.folder.join("genome.fa");
     run(["index", text(&genome)]).well();
-    let reads: Vec<_> = (1..=2)
-        .map(|mate| {
-            let path = data.folder.join(format!("reads_{mate}.fq"));
-            fs::write(&path, gunzip(&data.normal[mate - 1])).expect("a file");
-            path
-        })
-        .collect();
+    let reads = data.unpacked();
     let here = run(["align", text(&genome), text(&reads[0]), text(&reads[1])]).well().stdout;
     let records: String = here.split_inclusive('\n').filter(|line| !line.starts_with('@')).collect();
     assert!(records.lines().count() > 10_000);

@@ -9,32 +9,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Data, gunzip, run};
+use common::{Data, run};
 use guest::Guest;
 use serde_json::Value;
 
 #[test]
 fn bins_are_on_the_nodes_of_their_threads() {
-    let size = [
-        "--genome-length",
-        "2000000",
-        "--contigs",
-        "2",
-        "--depth-tumor",
-        "1",
-        "--depth-normal",
-        "8",
-        "--seed",
-        "5",
-    ];
-    let data = Data::simulate("count-guest", &size);
-    let reads: Vec<_> = (1..=2)
-        .map(|mate| {
-            let path = data.folder.join(format!("reads_{mate}.fq"));
-            fs::write(&path, gunzip(&data.normal[mate - 1])).expect("a file");
-            path
-        })
-        .collect();
+    let data = Data::of_normal("count-guest", "8");
+    let reads = data.unpacked();
     // Text: what a table knows of absent k-mers depends on the memory.
     let expected = data.folder.join("expected.tsv");
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();

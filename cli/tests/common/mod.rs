@@ -123,12 +123,23 @@ impl Data {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let index =
             ["amb", "ann", "bwt", "pac", "sa"].map(|end| self.folder.join(format!("genome.fa.{end}")));
-        let reads = (1..=2).map(|mate| {
+        index.into_iter().chain(self.unpacked()).collect()
+    }
+
+    /// Two million bases, of which only the normal is worth reading, at this depth.
+    pub fn of_normal(name: &str, depth: &str) -> Data {
+        let size = ["--genome-length", "2000000", "--contigs", "2", "--seed", "5"];
+        Data::simulate(name, &[size.as_slice(), &["--depth-tumor", "1", "--depth-normal", depth]].concat())
+    }
+
+    /// The normal's reads as plain text: `reads_1.fq` and `reads_2.fq`.
+    pub fn unpacked(&self) -> Vec<PathBuf> {
+        let unpack = |(mate, packed): (usize, &PathBuf)| {
             let path = self.folder.join(format!("reads_{mate}.fq"));
-            fs::write(&path, gunzip(&self.normal[mate - 1])).expect("a file");
+            fs::write(&path, gunzip(packed)).expect("a file");
             path
-        });
-        index.into_iter().chain(reads).collect()
+        };
+        (1..).zip(&self.normal).map(unpack).collect()
     }
 }
 
