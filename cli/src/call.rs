@@ -5,8 +5,10 @@ mod lengths;
 mod outcome;
 mod outputs;
 pub mod room;
+mod why;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -75,6 +77,10 @@ pub struct Args {
     /// Folder for the results; made when missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: PathBuf,
+    /// Say what became of a variant, called or not: a VCF file, or one as CHROM:POS:REF>ALT; may be given several times.
+    /// The answers go to standard output and into why.txt
+    #[arg(long, value_name = "VARIANT", help_heading = "Output")]
+    why: Vec<String>,
     /// Lowest quality (Phred) of a call that passes
     #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = quality, help_heading = "Output")]
     min_quality: f64,
@@ -126,6 +132,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     match &done {
         Ok(outcome) => {
             work.remove();
+            caution(outcome);
             farewell(outcome, &args.out, start);
         }
         Err(_) if work.leave() => warn!("{}", work::kept(&job.store.work)),
@@ -140,7 +147,12 @@ fn call(job: &Job, out: &Path) -> anyhow::Result<Outcome> {
     let progress = Progress::start();
     let finished = job.run(&progress)?;
     progress.begins("write", None);
-    outputs::write(job, &finished, out)
+    let outcome = outputs::write(job, &finished, out)?;
+    if !finished.answers.is_empty() {
+        // A reader that went away has read enough.
+        let _ = std::io::stdout().write_all(why::told(&finished.answers).as_bytes());
+    }
+    Ok(outcome)
 }
 
 impl Args {
@@ -165,7 +177,8 @@ impl Args {
             fingerprint: fingerprint(&all, self.reference.as_deref(), &params)?,
             resume: self.resume,
         };
-        Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store })
+        let why = why::questions(&self.why, self.reference.as_deref())?;
+        Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store, why })
     }
 
     fn means(&self) -> Result<Means, Usage> {
@@ -257,6 +270,17 @@ fn heed_interruption(work: &Path, folder: &OutFolder<'_>) {
         drop(OutFolder { path: &out, new });
         stays.then(|| work::kept(&folder))
     })));
+}
+
+/// What the user has to know before believing the calls.
+fn caution(outcome: &Outcome) {
+    if let Some(share) = outcome.strangers {
+        warn!(
+            "the samples look like two people's: at {:.3}% of the places known in both each has an allele that the other lacks; \
+             what is called is mostly how these people differ",
+            100.0 * share
+        );
+    }
 }
 
 /// The last line: what was found, what it took, where it is.

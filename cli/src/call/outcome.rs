@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 
 use genuma_reads::{Lane, NORMAL, TUMOUR};
-use genuma_somatic::duplicates::Copies;
 use genuma_somatic::event::Event;
-use genuma_somatic::evidence;
-use genuma_somatic::label::Labelled;
+use genuma_somatic::locus::Call;
 use genuma_somatic::outcome::{Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
-use genuma_somatic::pipeline::{Call, Finished, Job};
+use genuma_somatic::pipeline::{Finished, Job};
 use genuma_somatic::vcf::Line;
 
 use crate::command;
@@ -31,6 +29,8 @@ pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
         bases: finished.bases,
         spectra: finished.spectra.clone(),
         depths: finished.depths,
+        ledger: finished.ledger.clone(),
+        strangers: finished.strangers,
         sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
         calls: finished.events.iter().enumerate().filter_map(reported).collect(),
     }
@@ -68,7 +68,7 @@ fn report(id: String, record: &Record<'_>, event: &Event, finished: &Finished) -
         filters: call.genotype.filters.iter().map(|f| f.name().to_owned()).collect(),
         normal: call.genotype.normal,
         tumour: call.genotype.tumour,
-        contig: format!("t{}", call.contig + 1),
+        contig: format!("t{}", call.locus + 1),
         picture: draw(call, finished),
     }
 }
@@ -84,12 +84,12 @@ fn other_end(record: &Record<'_>) -> Option<(String, u64)> {
 }
 
 fn draw(call: &Call, finished: &Finished) -> Picture {
-    let (contig, recruits) = (&finished.contigs[call.contig], &finished.laid[call.contig]);
-    let Some(finding) = contig.findings.get(call.finding) else { return Picture::default() };
-    let pairs: &[Labelled] = &finished.pairs;
-    let votes = evidence::votes(finding, &contig.seq, recruits, |r| r.oriented(pairs), &finished.qualities);
-    let copies = Copies::among(recruits, pairs);
-    picture(&Scene { contig, finding, recruits, pairs, votes: &votes }, |pair| copies.contains(pair))
+    let (locus, pairs) = (&finished.loci[call.locus], &finished.pairs);
+    let Some(finding) = locus.contig.findings.get(call.finding) else { return Picture::default() };
+    let evidence = locus.evidence(&finished.loci, pairs, &finished.errors);
+    let votes = evidence.votes(call.finding).concat();
+    let scene = Scene { contig: &locus.contig, finding, recruits: &locus.recruits, pairs, votes: &votes };
+    picture(&scene, |pair| evidence.molecules().is_copy(pair))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use genuma_somatic::pipeline::{Finished, Job, Params};
 use genuma_somatic::{output, vcf};
 use serde_json::{Value, json};
 
-use super::outcome;
+use super::{outcome, why};
 use crate::{report, signals};
 
 /// The file to look at first.
@@ -25,6 +25,8 @@ const CONTIGS: &str = "contigs.fa";
 const READS: &str = "supporting.bam";
 const READS_INDEXES: [&str; 2] = ["supporting.bam.bai", "supporting.bam.csi"];
 const SUMMARY: &str = "summary.json";
+/// Only when it was asked for.
+const WHY: &str = "why.txt";
 
 /// Where the files wait, in the output folder, until all are complete.
 const WAITING: &str = ".unfinished";
@@ -55,6 +57,11 @@ pub fn write(job: &Job, finished: &Finished, out: &Path) -> anyhow::Result<Outco
     let mut page = AtomicFile::create(file(REPORT))?;
     page.write_all(report::call::render(&outcome).as_bytes())?;
     page.finish()?;
+    if !finished.answers.is_empty() {
+        let mut answers = AtomicFile::create(file(WHY))?;
+        answers.write_all(why::told(&finished.answers).as_bytes())?;
+        answers.finish()?;
+    }
     waiting.publish(out)?;
     Ok(outcome)
 }
@@ -108,7 +115,7 @@ impl Waiting {
         let failed = || format!("{}: cannot put the results there", out.display());
         // Results of an earlier run that this one does not have would be taken for its own.
         for name in
-            [READS].iter().chain(&READS_INDEXES).chain(&VCF_INDEXES).filter(|n| !self.0.join(n).exists())
+            [READS, WHY].iter().chain(&READS_INDEXES).chain(&VCF_INDEXES).filter(|n| !self.0.join(n).exists())
         {
             match fs::remove_file(out.join(name)) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).with_context(failed),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_kmers::{CountParams, RootCounters, count};
+use genuma_kmers::{AsRead, CountParams, RootCounters, count};
 use genuma_reads::{Lane, LaneFiles, Meter};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let start = Instant::now();
-    let counted = count(&lanes, &params, &Meter::default(), select)?;
+    let (counted, _) = count(&lanes, &params, &Meter::default(), || AsRead, |_| select)?;
     let seconds = start.elapsed().as_secs_f64();
     let kmers: u64 = counted.stats.kmers.iter().sum();
     println!("{:#?}", counted.stats);

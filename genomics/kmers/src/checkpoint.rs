@@ -15,7 +15,7 @@ use crate::pipeline::{Scattered, check};
 use crate::plan::{Demand, Plan, Then};
 use crate::scatter::Totals;
 use crate::sorted::{Layout, Sorted};
-use crate::{CountParams, CountStats, Error};
+use crate::{AsRead, CountParams, CountStats, Error};
 
 /// All reads are in bins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,8 +58,8 @@ impl ReadCheckpoint {
     ) -> Result<Self, Error> {
         let plan = Scattered::<S>::plan(lanes, params)?;
         let pool = Pool::named(plan.extent, plan.bins, Nodes::here(params.threads), path)?;
-        let Scattered { bins, totals: Totals { bases, kmers, bytes }, .. } =
-            Scattered::<S>::into_pool(pool, plan, lanes, params, meter)?;
+        let (scattered, _) = Scattered::<S>::into_pool(pool, plan, lanes, params, meter, || AsRead)?;
+        let Scattered { bins, totals: Totals { bases, kmers, bytes }, .. } = scattered;
         Ok(Self { bases: bases.into(), kmers: kmers.into(), bytes, bins: bins.shelve()? })
     }
 

@@ -17,6 +17,8 @@ mod checkpoint;
 
 use std::path::PathBuf;
 
+use genuma_reads::Pair;
+
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
 pub use extents::SpillFile;
 pub use nodes::NodeShare;
@@ -46,6 +48,22 @@ pub struct CountParams {
     pub memory: u64,
     /// Folder for what does not fit in `memory`.
     pub work: PathBuf,
+}
+
+/// Prepares the pairs that one thread counts.
+pub trait Prepare: Send {
+    /// The pair of a sample as its k-mers are to be counted. Each k letters appended to `added` count as one more k-mer of that sample.
+    fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a>;
+}
+
+/// Leaves pairs as they are in their files.
+#[derive(Debug, Clone, Copy)]
+pub struct AsRead;
+
+impl Prepare for AsRead {
+    fn prepare<'a>(&mut self, pair: Pair<'a>, _: u8, _: &mut Vec<u8>) -> Pair<'a> {
+        pair
+    }
 }
 
 /// Joint counters of one root in `S` samples: the canonical (k-2)-mer in the middle of k-mers.

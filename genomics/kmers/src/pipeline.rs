@@ -19,25 +19,31 @@ use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
 use crate::superkmer::{Keys, records};
 use crate::tally::{Class, Spectra, Tally};
-use crate::{CountParams, CountStats, Counted, Error, MAX_K, MIN_K, RootCounters};
+use crate::{AsRead, CountParams, CountStats, Counted, Error, MAX_K, MIN_K, Prepare, RootCounters};
 
-/// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`. `select` sees every root once with all its counters
-/// and pushes what it wants to keep; the picks come back sorted, so that neither bins nor threads show.
+/// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`. Each thread has its pairs prepared by one `prepare`, which come
+/// back. `select` is made when all reads are read, of the k-mers of each sample; it sees every root once with all its counters
+/// and pushes what it wants to keep. The picks come back sorted, so that neither bins nor threads show.
 ///
 /// # Errors
 /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written or read.
-pub fn count<P: Ord + Send, const S: usize, F>(
+pub fn count<P: Ord + Send, const S: usize, R, F>(
     lanes: &[Lane],
     params: &CountParams,
     meter: &Meter,
-    select: F,
-) -> Result<Counted<P, S>, Error>
+    prepare: impl Fn() -> R + Sync,
+    select: impl FnOnce(&[u64; S]) -> F,
+) -> Result<(Counted<P, S>, Vec<R>), Error>
 where
+    R: Prepare,
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check(params)?;
     let demand = Demand::new::<S>(expected_kmers(lanes), params.threads, Then::Seen);
-    Scattered::by_plan(Plan::new(&demand, params.memory), lanes, params, meter)?.select(select)
+    let plan = Plan::new(&demand, params.memory);
+    let (scattered, prepared) = Scattered::by_plan(plan, lanes, params, meter, prepare)?;
+    let select = select(&scattered.totals.kmers);
+    Ok((scattered.select(select)?, prepared))
 }
 
 /// All reads as super-k-mers in bins, of samples 0 to `S - 1`.
@@ -59,7 +65,7 @@ impl<const S: usize> Scattered<S> {
     /// # Errors
     /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written.
     pub fn new(lanes: &[Lane], params: &CountParams, meter: &Meter) -> Result<Self, Error> {
-        Self::by_plan(Self::plan(lanes, params)?, lanes, params, meter)
+        Ok(Self::by_plan(Self::plan(lanes, params)?, lanes, params, meter, || AsRead)?.0)
     }
 
     /// How the memory is divided for k-mers that are to be sorted.
@@ -70,39 +76,43 @@ impl<const S: usize> Scattered<S> {
     }
 
     /// With a given division of the memory.
-    pub(crate) fn by_plan(
+    pub(crate) fn by_plan<R: Prepare>(
         plan: Plan,
         lanes: &[Lane],
         params: &CountParams,
         meter: &Meter,
-    ) -> Result<Self, Error> {
+        prepare: impl Fn() -> R + Sync,
+    ) -> Result<(Self, Vec<R>), Error> {
         let (open, nodes) = (plan.bins + plan.parts, Nodes::here(params.threads));
         let pool = Pool::new(plan.extent, open, plan.spare(), nodes, &params.work)?;
-        Self::into_pool(pool, plan, lanes, params, meter)
+        Self::into_pool(pool, plan, lanes, params, meter, prepare)
     }
 
     /// With bins in a given pool.
-    pub(crate) fn into_pool(
+    pub(crate) fn into_pool<R: Prepare>(
         pool: Arc<Pool>,
         plan: Plan,
         lanes: &[Lane],
         params: &CountParams,
         meter: &Meter,
-    ) -> Result<Self, Error> {
+        prepare: impl Fn() -> R + Sync,
+    ) -> Result<(Self, Vec<R>), Error> {
         let bins = Bins::new(plan.bins, pool.clone());
         let threads = AtomicUsize::new(0);
         let start = || {
             pool.nodes().settle(threads.fetch_add(1, Relaxed));
-            Scatter::<S>::new(&bins, params, plan.private)
+            Scatter::<R, S>::new(&bins, params, plan.private, prepare())
         };
         let scatters =
             for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.batch(batch))?;
-        let mut totals = Totals::none();
+        let (mut totals, mut prepared) = (Totals::none(), Vec::new());
         for scatter in scatters {
-            totals.add(&scatter.finish()?);
+            let (part, prepare) = scatter.finish()?;
+            totals.add(&part);
+            prepared.push(prepare);
         }
         let shares = pool.shares();
-        Ok(Self { bins, pool, plan, k: params.k, threads: params.threads, totals, shares })
+        Ok((Self { bins, pool, plan, k: params.k, threads: params.threads, totals, shares }, prepared))
     }
 
     /// K-mers in the bins.

@@ -4,14 +4,18 @@ use crate::bins::Bins;
 use crate::buffers::Buffers;
 use crate::minimizer::bin_of;
 use crate::superkmer::{Cutter, MAX_RECORD, SuperKmer, record_bytes};
-use crate::{CountParams, Error};
-use genuma_reads::PairBatch;
+use crate::{CountParams, Error, Prepare};
+use genuma_reads::{Mate, PairBatch};
 
 /// One thread's way into the bins.
 #[derive(Debug)]
-pub struct Scatter<'a, const S: usize> {
+pub struct Scatter<'a, R, const S: usize> {
     bins: usize,
     k: u32,
+    prepare: R,
+    /// What the pair in hand adds to its own k-mers, and letters of a good quality for it.
+    added: Vec<u8>,
+    good: Vec<u8>,
     cutter: Cutter,
     /// Those of the read in hand, with their bins.
     pieces: Vec<(usize, SuperKmer)>,
@@ -46,13 +50,16 @@ impl<const S: usize> Totals<S> {
     }
 }
 
-impl<'a, const S: usize> Scatter<'a, S> {
+impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
     /// With buffers of `private` bytes a bin.
-    pub fn new(bins: &'a Bins, params: &CountParams, private: usize) -> Self {
+    pub fn new(bins: &'a Bins, params: &CountParams, private: usize, prepare: R) -> Self {
         let cutter = Cutter::new(params.k, params.min_base_quality);
         Self {
             bins: bins.len(),
             k: params.k,
+            prepare,
+            added: Vec::new(),
+            good: vec![u8::MAX; params.k as usize],
             cutter,
             pieces: Vec::new(),
             buffers: Buffers::new(bins, private),
@@ -69,9 +76,8 @@ impl<'a, const S: usize> Scatter<'a, S> {
         if sample >= S {
             return Err(Error::Params(format!("sample {sample}: only {S} are counted, from 0 on")));
         }
-        let Self { bins, k, cutter, pieces, buffers, totals } = self;
-        for mate in batch.iter().flat_map(|pair| pair.mates) {
-            totals.bases[sample] += mate.seq.len() as u64;
+        let Self { bins, k, prepare, added, good, cutter, pieces, buffers, totals } = self;
+        let mut count = |mate: Mate<'_>| {
             // Where the pieces of a read go is scattered over more memory than a core's caches hold.
             pieces.clear();
             let packed = cutter.cut(mate, |piece| {
@@ -89,16 +95,24 @@ impl<'a, const S: usize> Scatter<'a, S> {
             }
             totals.kmers[sample] += kmers;
             totals.bytes += all;
+            Ok::<(), Error>(())
+        };
+        for pair in batch.iter() {
+            totals.bases[sample] += pair.mates.iter().map(|mate| mate.seq.len() as u64).sum::<u64>();
+            added.clear();
+            let mates = prepare.prepare(pair, batch.sample, added).mates;
+            mates.into_iter().try_for_each(&mut count)?;
+            added.chunks_exact(*k as usize).try_for_each(|seq| count(Mate { seq, qual: good }))?;
         }
         Ok(())
     }
 
-    /// Empties the buffers and says what was scattered.
+    /// Empties the buffers and says what was scattered; gives back what prepared the pairs.
     ///
     /// # Errors
     /// Failure of the spill file.
-    pub fn finish(self) -> Result<Totals<S>, Error> {
+    pub fn finish(self) -> Result<(Totals<S>, R), Error> {
         self.buffers.finish()?;
-        Ok(self.totals)
+        Ok((self.totals, self.prepare))
     }
 }

@@ -11,7 +11,9 @@ use genuma_reads::{Lane, LaneFiles, Meter, dna};
 use crate::encode::pack;
 use crate::pipeline::Scattered;
 use crate::plan::Plan;
-use crate::{CountParams, CountStats, Counted, Error, RootCounters, SPECTRUM_SLOTS, count, least_memory};
+use crate::{
+    AsRead, CountParams, CountStats, Counted, Error, RootCounters, SPECTRUM_SLOTS, count, least_memory,
+};
 
 /// Random numbers from a seed (splitmix64).
 pub struct Random(pub u64);
@@ -95,12 +97,18 @@ fn all(root: &RootCounters, picks: &mut Vec<(u64, [[u32; 2]; 16])>) {
     picks.push((root.stem, root.counts));
 }
 
+fn count_all(lanes: &[Lane], params: &CountParams) -> Result<Counted<(u64, [[u32; 2]; 16])>, Error> {
+    Ok(count(lanes, params, &Meter::default(), || AsRead, |_| all)?.0)
+}
+
 /// Counts with `plan` or the usual one, and compares picks, spectra and stats with `roots`.
 fn assert_counts(files: &Files, params: &CountParams, plan: Option<Plan>, roots: &Roots) -> CountStats {
     let meter = Meter::default();
     let counted = match plan {
-        Some(plan) => Scattered::by_plan(plan, &files.lanes, params, &meter).and_then(|s| s.select(all)),
-        None => count(&files.lanes, params, &meter, all),
+        Some(plan) => {
+            Scattered::by_plan(plan, &files.lanes, params, &meter, || AsRead).and_then(|(s, _)| s.select(all))
+        }
+        None => count_all(&files.lanes, params),
     };
     let Counted { picks, spectra, stats, roots: found } = counted.expect("counted");
     assert!(picks.iter().map(|(stem, counts)| (stem, counts)).eq(roots), "roots differ: {params:?} {plan:?}");
@@ -247,7 +255,7 @@ fn palindromic_stems_have_one_slot_a_kmer() {
     let reads = [[&kmer, &other, &own, &own], [&other, &other, &kmer, &own]]
         .map(|reads| reads.map(|seq| (seq.clone(), vec![b'I'; 12])).to_vec());
     let files = Files::new(&reads);
-    let counted = count(&files.lanes, &files.params(12), &Meter::default(), all).expect("counted");
+    let counted = count_all(&files.lanes, &files.params(12)).expect("counted");
     let mut counts = [[0; 2]; 16];
     // T..T and A..A share the smaller slot, A..A; G..C is its own reverse complement.
     counts[0] = [2, 3];
@@ -263,7 +271,7 @@ fn skewed_input_is_counted_in_the_least_memory() {
     let reads = [vec![poly_a; 20_000], vec![one; 20_000]];
     let files = Files::new(&reads);
     let params = CountParams { memory: least_memory(2), ..files.params(31) };
-    let counted = count(&files.lanes, &params, &Meter::default(), all).expect("counted");
+    let counted = count_all(&files.lanes, &params).expect("counted");
     assert_eq!(counted.stats.kmers, [120 * 20_000; 2]);
     assert_eq!(counted.stats.distinct, 121);
     assert_eq!(counted.picks[0], (0, std::array::from_fn(|i| [if i == 0 { 120 * 20_000 } else { 0 }, 0])));
@@ -284,7 +292,7 @@ fn faults_are_told_in_one_line() {
     let reads = awkward_reads(2000, 3);
     let files = Files::new(&reads);
     let fault = |params: CountParams| {
-        let message = count(&files.lanes, &params, &Meter::default(), all).expect_err("a fault").to_string();
+        let message = count_all(&files.lanes, &params).expect_err("a fault").to_string();
         assert!(!message.contains('\n'));
         message
     };
@@ -297,12 +305,12 @@ fn faults_are_told_in_one_line() {
     let nowhere = PathBuf::from("/nowhere/at/all");
     let plan = Plan { bins: 3, extents: 3, ..SMALL };
     let params = CountParams { work: nowhere, ..files.params(25) };
-    let error =
-        Scattered::<2>::by_plan(plan, &files.lanes, &params, &Meter::default()).expect_err("no such folder");
+    let error = Scattered::<2>::by_plan(plan, &files.lanes, &params, &Meter::default(), || AsRead)
+        .expect_err("no such folder");
     assert!(matches!(error, Error::Spill { doing: "write", .. }));
     assert!(error.to_string().contains("k-mer spill file in /nowhere/at/all"), "{error}");
 
     let other = Lane { sample: 2, ..files.lanes[0].clone() };
-    let error = count(&[other], &files.params(25), &Meter::default(), all).expect_err("no such sample");
+    let error = count_all(&[other], &files.params(25)).expect_err("no such sample");
     assert!(error.to_string().contains("sample 2"));
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, RootCounters, count, least_memory};
+use genuma_kmers::{AsRead, CountCheckpoint, CountParams, ReadCheckpoint, RootCounters, count, least_memory};
 use genuma_reads::{Error, Lane, LaneFiles, Meter, NORMAL, TUMOUR, for_each_batch};
 use peak_alloc::PeakAlloc;
 
@@ -82,7 +82,8 @@ fn the_counter_allocates_no_more_than_it_is_given() {
             mapped.get_or_init(slabs);
         };
         let counting = peak(|| {
-            let stats = count(&lanes, &params, &Meter::default(), none).expect("counted").stats;
+            let counted = count(&lanes, &params, &Meter::default(), || AsRead, |_| none);
+            let stats = counted.expect("counted").0.stats;
             assert_eq!(stats.kmers, [20_000 * 120; 2]);
         });
         // Batches of reads are the reader's; how many bytes two threads hold at once varies a little.

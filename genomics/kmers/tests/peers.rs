@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_kmers::{CountParams, Error, RootCounters, Scattered, count, encode, least_memory};
+use genuma_kmers::{AsRead, CountParams, Error, RootCounters, Scattered, count, encode, least_memory};
 use genuma_reads::{Lane, LaneFiles, Meter};
 
 /// FASTQ text of reads from both strands of a small genome, with errors, repeats and foreign letters.
@@ -213,8 +213,9 @@ fn root_counters_are_those_of_kmc() {
                 picks.push((text(kmer.min(encode::revcomp(kmer, k)), k), n));
             }
         };
-        let counted = count(&lanes, &params(k, 2, 16 << 20, dir.path()), &Meter::default(), kmers);
-        let picks = counted.expect("counted").picks;
+        let counted =
+            count(&lanes, &params(k, 2, 16 << 20, dir.path()), &Meter::default(), || AsRead, |_| kmers);
+        let picks = counted.expect("counted").0.picks;
         assert!(picks.len() > 20_000);
         assert!(picks.into_iter().eq(expected), "k {k}");
     }

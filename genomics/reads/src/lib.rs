@@ -13,6 +13,8 @@ mod batch;
 
 mod read_batch;
 
+mod trim;
+
 mod pipeline;
 
 mod stream;
@@ -37,3 +39,4 @@ pub use meter::Meter;
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use stream::{Cut, ReadLane, ReadStream, StreamOptions};
+pub use trim::{Trimmed, Trimmer};

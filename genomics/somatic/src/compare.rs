@@ -1,13 +1,15 @@
 //! A tumour contig against the genome: where it lies, and what differs.
 
+use std::collections::HashSet;
+
 use genuma_align::Hit;
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
 
 use crate::affine::{self, Step};
 use crate::assemble::Contig;
-use crate::change::{Breakend, Change, Side, left_align};
-use crate::pieces::{NEAR, Piece, best_pieces};
+use crate::change::{Change, left_align};
+use crate::pieces::{End, NEAR, Piece, best_pieces};
 
 /// A change, and the sequences a read is weighed against to tell whether it has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +30,16 @@ pub struct Finding {
 }
 
 /// Bases of the genome shown beyond a breakpoint to a read that does not cross it.
-const BEYOND: usize = 300;
+const BEYOND: usize = 500;
 /// An end of a contig this short may go unaligned without being taken for a breakpoint.
 const LOOSE_END: usize = 12;
+
+/// Bases between two pieces that may have been turned round, at least, and how far beyond them in the genome is looked.
+const SHORTEST_TURN: usize = 25;
+const TURN_MARGIN: usize = 30;
+
+/// Sum of base qualities from which a changed base is believed: two good ones.
+const BELIEVED: u16 = 50;
 
 /// How far two sequences agree side by side, by the best score of matches less four a mismatch.
 fn on_diagonal<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<Item = &'a u8>) -> usize {
@@ -47,11 +56,38 @@ fn on_diagonal<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<It
     len
 }
 
-/// A contig turned so that its first piece runs with the genome.
+/// A stretch of the genome, along or against it.
+#[derive(Debug, Clone, Copy)]
+struct Region {
+    chrom: usize,
+    forward: bool,
+    start: usize,
+    end: usize,
+}
+
+impl Region {
+    fn bases(&self, genome: &Reference) -> Vec<u8> {
+        let bases = &genome.contigs[self.chrom].seq[self.start..self.end];
+        if self.forward { bases.to_vec() } else { revcomp(bases) }
+    }
+
+    /// The genome's positions of a range of its bases.
+    fn in_genome(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+        if self.forward {
+            self.start + range.start..self.start + range.end
+        } else {
+            self.end - range.end..self.end - range.start
+        }
+    }
+}
+
+/// A contig turned so that its longest piece runs with the genome.
 struct Oriented<'a> {
     genome: &'a Reference,
     seq: Vec<u8>,
     novel: Vec<bool>,
+    weight: Vec<u16>,
+    depth: usize,
     pieces: Vec<Piece>,
 }
 
@@ -63,10 +99,17 @@ pub struct Compared {
     pub seq: Vec<u8>,
     /// For each base, whether a tumour-only k-mer covers it.
     pub novel: Vec<bool>,
+    /// For each base, the qualities of the tumour's reads that have it, summed up; none beyond the assembled bases.
+    pub weight: Vec<u16>,
     /// Where the assembled bases lie in `seq`.
     pub assembled: std::ops::Range<usize>,
+    /// Reads of the tumour that it was assembled from.
+    pub depth: usize,
     /// What changed, in coordinates of `seq`.
     pub findings: Vec<Finding>,
+    /// Where the contig's first and last piece lie: the sequence, and what to add to a contig coordinate to get one there. Nothing
+    /// of a piece that runs against it.
+    pub diagonals: [Option<(usize, i64)>; 2],
 }
 
 impl Compared {
@@ -75,15 +118,25 @@ impl Compared {
         Compared {
             seq: contig.seq.clone(),
             novel: contig.novel.clone(),
+            weight: contig.weight.clone(),
             assembled: 0..contig.seq.len(),
+            depth: contig.reads.len(),
             findings: Vec::new(),
+            diagonals: [None; 2],
         }
+    }
+
+    /// Whether one of the changes at least rests on bases better than what a few wrong ones are like. What takes many bases of the
+    /// contig, or none, is no wrong base and is believed.
+    pub fn is_well_read(&self) -> bool {
+        let poor = |f: &Finding| f.at.len() == 1 && self.weight[f.at.start] < BELIEVED;
+        !self.findings.iter().all(poor)
     }
 }
 
 /// The changes a contig shows.
 pub fn compare(contig: &Contig, hits: &[Hit], genome: &Reference) -> Compared {
-    let pieces = best_pieces(&contig.seq, hits, genome);
+    let pieces = best_pieces(contig, hits, genome);
     let Some(longest) = pieces.iter().max_by_key(|p| p.query_len()).copied() else {
         return Compared::unplaced(contig);
     };
@@ -93,18 +146,50 @@ pub fn compare(contig: &Contig, hits: &[Hit], genome: &Reference) -> Compared {
         genome,
         seq: if flipped { revcomp(&contig.seq) } else { contig.seq.clone() },
         novel: contig.novel.clone(),
+        weight: contig.weight.clone(),
+        depth: contig.reads.len(),
         pieces,
     };
     if flipped {
         oriented.novel.reverse();
+        oriented.weight.reverse();
         oriented.pieces = oriented.pieces.iter().map(|p| p.flipped(len)).collect();
         oriented.pieces.sort_by_key(|p| (p.query.0, p.query.1));
     }
+    oriented.turn_gaps();
     let (findings, ends) = oriented.findings();
     oriented.surround(findings, ends)
 }
 
 impl Oriented<'_> {
+    /// Looks in the gap between two pieces of one strand for what stands there in the genome turned round: a short inversion, which
+    /// aligners carry on through.
+    fn turn_gaps(&mut self) {
+        let mut turned = Vec::new();
+        for two in self.pieces.windows(2) {
+            let (a, b) = (&two[0], &two[1]);
+            let (start, end) = (a.query.1, b.query.0);
+            let (low, high) = if a.forward { (a.target.1, b.target.0) } else { (b.target.1, a.target.0) };
+            let alike = a.chrom == b.chrom && a.forward == b.forward && high >= low && high - low <= NEAR;
+            if !alike || end < start + SHORTEST_TURN {
+                continue;
+            }
+            let chrom = &self.genome.contigs[a.chrom].seq;
+            let from = low.saturating_sub(TURN_MARGIN);
+            let window = &chrom[from..(high + TURN_MARGIN).min(chrom.len())];
+            let gap = &self.seq[start..end];
+            let gap = if a.forward { revcomp(gap) } else { gap.to_vec() };
+            let alignment = affine::fit(&gap, window);
+            if alignment.score >= 8 * gap.len() as i32 {
+                let at = from + alignment.start;
+                let target = (at, at + alignment.target_len());
+                turned.push(Piece { forward: !a.forward, query: (start, end), target, ..*a });
+            }
+        }
+        self.pieces.extend(turned);
+        self.pieces.sort_by_key(|p| (p.query.0, p.query.1));
+    }
+
     /// The changes, and the pieces that hold the contig's two ends.
     fn findings(&self) -> (Vec<Finding>, [Piece; 2]) {
         let (first, last) = (self.pieces[0], self.pieces[self.pieces.len() - 1]);
@@ -133,6 +218,9 @@ impl Oriented<'_> {
         }
         found.extend(self.novel_ends(&first, &last));
         found.retain(|f| self.is_novel(&f.at));
+        // Where two pieces overlap both may show a change.
+        let mut seen = HashSet::new();
+        found.retain(|f| seen.insert(f.change.clone()));
         (found, [first, last])
     }
 
@@ -141,8 +229,8 @@ impl Oriented<'_> {
     fn surround(self, findings: Vec<Finding>, [first, last]: [Piece; 2]) -> Compared {
         let (first, last) = (&first, &last);
         let len = self.seq.len();
-        let before = if first.query.0 <= LOOSE_END { self.backward(first, 0, BEYOND) } else { Vec::new() };
-        let after = if len - last.query.1 <= LOOSE_END { self.onward(last, len, BEYOND) } else { Vec::new() };
+        let before = if first.query.0 <= LOOSE_END { self.before(first, 0) } else { Vec::new() };
+        let after = if len - last.query.1 <= LOOSE_END { self.after(last, len) } else { Vec::new() };
         let pad = before.len();
         let findings = findings
             .into_iter()
@@ -163,11 +251,19 @@ impl Oriented<'_> {
             .collect();
         let mut novel = vec![false; pad + len + after.len()];
         novel[pad..pad + len].copy_from_slice(&self.novel);
+        let mut weight = vec![0; pad + len + after.len()];
+        weight[pad..pad + len].copy_from_slice(&self.weight);
+        let diagonal = |piece: &Piece, end: End| {
+            piece.forward.then(|| (piece.chrom, piece.faces(pad, end) - 2 * pad as i64))
+        };
         Compared {
             seq: [&before[..], &self.seq, &after[..]].concat(),
             novel,
+            weight,
             assembled: pad..pad + len,
+            depth: self.depth,
             findings,
+            diagonals: [diagonal(first, End::First), diagonal(last, End::Last)],
         }
     }
 
@@ -197,13 +293,15 @@ impl Oriented<'_> {
         let chrom = self.chrom(first);
         let start = first.target.0.saturating_sub(head + pad);
         let end = (last.target.1 + tail + pad).min(chrom.len());
-        let alignment = affine::fit(&self.seq, &chrom[start..end]);
+        let region = Region { chrom: first.chrom, forward: true, start, end };
+        let bases = &chrom[start..end];
+        let alignment = affine::fit(&self.seq, bases);
         // A loose end or a second piece that the alignment cannot explain by a gap is a breakpoint.
-        if (loose || self.pieces.len() > 1) && !self.explains(&alignment, &chrom[start..end]) {
+        if (loose || self.pieces.len() > 1) && !self.explains(&alignment, bases) {
             return None;
         }
         let mapq = self.pieces.iter().map(|p| p.mapq).max().unwrap_or(0);
-        let mut found = self.alleles(&alignment, first.chrom, start, 0, self.seq.len(), mapq);
+        let mut found = self.differences(&alignment, region, bases, (0, self.seq.len()), mapq);
         found.retain(|f| self.is_novel(&f.at));
         let from = start + alignment.start;
         let query = (0, self.seq.len());
@@ -234,62 +332,65 @@ impl Oriented<'_> {
 
     /// Two neighbouring pieces of a longer contig as one alignment.
     fn as_one_between(&self, a: &Piece, b: &Piece) -> Option<Vec<Finding>> {
-        let near = a.chrom == b.chrom
-            && a.forward == b.forward
-            && if a.forward {
-                b.target.0 + 20 >= a.target.1 && b.target.0 <= a.target.1 + NEAR
-            } else {
-                a.target.0 + 20 >= b.target.1 && a.target.0 <= b.target.1 + NEAR
-            };
-        if !near || !a.forward {
+        if a.chrom != b.chrom || a.forward != b.forward {
             return None;
         }
-        let alignment = affine::fit(
-            &self.seq[a.query.0..b.query.1],
-            &self.chrom(a)[a.target.0..b.target.1.max(a.target.0)],
-        );
-        Some(self.alleles(&alignment, a.chrom, a.target.0, a.query.0, b.query.1, a.mapq.min(b.mapq)))
+        let (first, second) = if a.forward { (a, b) } else { (b, a) };
+        let near = second.target.0 + 20 >= first.target.1 && second.target.0 <= first.target.1 + NEAR;
+        if !near {
+            return None;
+        }
+        let region = Region {
+            chrom: a.chrom,
+            forward: a.forward,
+            start: first.target.0,
+            end: second.target.1.max(first.target.0),
+        };
+        Some(self.alleles(region, (a.query.0, b.query.1), a.mapq.min(b.mapq)))
     }
 
     /// Small changes inside one piece of a contig in several.
     fn alleles_of(&self, piece: &Piece) -> Vec<Finding> {
-        if !piece.forward {
-            return Vec::new();
-        }
-        let alignment = affine::fit(
-            &self.seq[piece.query.0..piece.query.1],
-            &self.chrom(piece)[piece.target.0..piece.target.1],
-        );
-        self.alleles(&alignment, piece.chrom, piece.target.0, piece.query.0, piece.query.1, piece.mapq)
+        let &Piece { chrom, forward, target: (start, end), .. } = piece;
+        self.alleles(Region { chrom, forward, start, end }, piece.query, piece.mapq)
     }
 
-    /// Reads the differences off an alignment of `seq[from..to]` against the genome from `start` on.
-    fn alleles(
+    /// The differences of `seq[from..to]` from a region of the genome.
+    fn alleles(&self, region: Region, query: (usize, usize), mapq: u8) -> Vec<Finding> {
+        let bases = region.bases(self.genome);
+        let alignment = affine::fit(&self.seq[query.0..query.1], &bases);
+        self.differences(&alignment, region, &bases, query, mapq)
+    }
+
+    /// Reads the differences of `seq[from..to]` off its alignment against a region of the genome, of those `bases`.
+    fn differences(
         &self,
         alignment: &affine::Alignment,
-        chrom: usize,
-        start: usize,
-        from: usize,
-        to: usize,
+        region: Region,
+        bases: &[u8],
+        (from, to): (usize, usize),
         mapq: u8,
     ) -> Vec<Finding> {
-        let target = &self.genome.contigs[chrom].seq;
-        let (mut q, mut t) = (from, start + alignment.start);
+        let target = &self.genome.contigs[region.chrom].seq;
+        let (mut q, mut t) = (from, alignment.start);
         let mut found = Vec::new();
         let mut add = |q: std::ops::Range<usize>, t: std::ops::Range<usize>| {
             // A gap at the very end of a contig is the end of the contig.
             if q.start == from && t.is_empty() || q.end == to && t.is_empty() {
                 return;
             }
-            let (reference, alternative) = (&target[t.clone()], &self.seq[q.clone()]);
-            if reference.iter().chain(alternative).any(|b| !b"ACGT".contains(b)) {
+            let in_genome = region.in_genome(&t);
+            let alternative = &self.seq[q.clone()];
+            let alternative = if region.forward { alternative.to_vec() } else { revcomp(alternative) };
+            let reference = &target[in_genome.clone()];
+            if reference.iter().chain(&alternative).any(|b| !b"ACGT".contains(b)) {
                 return;
             }
-            let (pos, reference, alternative) = left_align(target, t.start, reference, alternative);
-            let normal = [&self.seq[..q.start], &target[t.clone()], &self.seq[q.end..]].concat();
+            let (pos, reference, alternative) = left_align(target, in_genome.start, reference, &alternative);
+            let normal = [&self.seq[..q.start], &bases[t.clone()], &self.seq[q.end..]].concat();
             found.push(Finding {
                 right_shift: t.len() as i32 - q.len() as i32,
-                change: Change::Allele { chrom, pos, reference, alternative },
+                change: Change::Allele { chrom: region.chrom, pos, reference, alternative },
                 at: q,
                 left_normal: normal.clone(),
                 right_normal: normal,
@@ -300,7 +401,7 @@ impl Oriented<'_> {
             match *step {
                 Step::Match(n) => {
                     for _ in 0..n {
-                        if self.seq[q] != target[t] {
+                        if self.seq[q] != bases[t] {
                             add(q..q + 1, t..t + 1);
                         }
                         (q, t) = (q + 1, t + 1);
@@ -319,85 +420,41 @@ impl Oriented<'_> {
         found
     }
 
-    /// Genome bases as the contig would go on after (or before) a piece: `n` bases beyond contig position `q`,
-    /// gapless from the piece's end.
-    fn onward(&self, piece: &Piece, q: usize, n: usize) -> Vec<u8> {
-        let chrom = self.chrom(piece);
-        if piece.forward {
-            let t = (piece.target.1 as i64 + q as i64 - piece.query.1 as i64).clamp(0, chrom.len() as i64)
-                as usize;
-            chrom[t..(t + n).min(chrom.len())].to_vec()
-        } else {
-            let t = (piece.target.0 as i64 - (q as i64 - piece.query.1 as i64)).clamp(0, chrom.len() as i64)
-                as usize;
-            revcomp(&chrom[t.saturating_sub(n)..t])
+    /// Genome bases as the contig would go on from position `q` after a piece.
+    fn after(&self, piece: &Piece, q: usize) -> Vec<u8> {
+        piece.facing(q..q + BEYOND, End::Last, self.genome)
+    }
+
+    /// Genome bases as they would lead up to contig position `q` before a piece.
+    fn before(&self, piece: &Piece, q: usize) -> Vec<u8> {
+        // Positions before the contig's first base are negative: the piece is looked at from further on.
+        let shifted = Piece { query: (piece.query.0 + BEYOND, piece.query.1 + BEYOND), ..*piece };
+        shifted.facing(q..q + BEYOND, End::First, self.genome)
+    }
+
+    /// Bases at one end of a piece that lie on one diagonal.
+    fn gapless(&self, piece: &Piece, end: End) -> usize {
+        let (from, to) = piece.query;
+        let genome = piece.facing(from..to, end, self.genome);
+        let contig = &self.seq[from..to];
+        match end {
+            End::First => on_diagonal(contig.iter(), genome.iter()),
+            End::Last => on_diagonal(contig.iter().rev(), genome.iter().rev()),
         }
-    }
-
-    fn backward(&self, piece: &Piece, q: usize, n: usize) -> Vec<u8> {
-        let chrom = self.chrom(piece);
-        if piece.forward {
-            let t = (piece.target.0 as i64 - (piece.query.0 as i64 - q as i64)).clamp(0, chrom.len() as i64)
-                as usize;
-            chrom[t.saturating_sub(n)..t].to_vec()
-        } else {
-            let t = (piece.target.1 as i64 + (piece.query.0 as i64 - q as i64)).clamp(0, chrom.len() as i64)
-                as usize;
-            revcomp(&chrom[t..(t + n).min(chrom.len())])
-        }
-    }
-
-    /// Bases at the end of a piece that lie on one diagonal.
-    fn gapless_tail(&self, piece: &Piece) -> usize {
-        let genome = self.bases_of(piece);
-        on_diagonal(self.seq[piece.query.0..piece.query.1].iter().rev(), genome.iter().rev())
-    }
-
-    /// Bases at the start of a piece that lie on one diagonal.
-    fn gapless_head(&self, piece: &Piece) -> usize {
-        let genome = self.bases_of(piece);
-        on_diagonal(self.seq[piece.query.0..piece.query.1].iter(), genome.iter())
-    }
-
-    /// The genome's bases of a piece, along the contig.
-    fn bases_of(&self, piece: &Piece) -> Vec<u8> {
-        let bases = &self.chrom(piece)[piece.target.0..piece.target.1];
-        if piece.forward { bases.to_vec() } else { revcomp(bases) }
-    }
-
-    /// The breakend where piece `a` is left at contig position `q` (first base not of the piece).
-    fn leave(&self, a: &Piece, q: usize) -> Option<Breakend> {
-        let ahead = q as i64 - a.query.1 as i64;
-        let pos = if a.forward { a.target.1 as i64 + ahead - 1 } else { a.target.0 as i64 - ahead };
-        let side = if a.forward { Side::Left } else { Side::Right };
-        self.breakend(a, pos, side)
-    }
-
-    /// The breakend where piece `b` is entered at contig position `q` (its first base).
-    fn enter(&self, b: &Piece, q: usize) -> Option<Breakend> {
-        let ahead = q as i64 - b.query.0 as i64;
-        let pos = if b.forward { b.target.0 as i64 + ahead } else { b.target.1 as i64 - 1 - ahead };
-        let side = if b.forward { Side::Right } else { Side::Left };
-        self.breakend(b, pos, side)
-    }
-
-    fn breakend(&self, piece: &Piece, pos: i64, side: Side) -> Option<Breakend> {
-        let pos = usize::try_from(pos).ok().filter(|&p| p < self.chrom(piece).len())?;
-        Some(Breakend { chrom: piece.chrom, pos, side })
     }
 
     /// The junction between two pieces: the split of the contig that both explain best.
     fn junction(&self, a: &Piece, b: &Piece) -> Option<Finding> {
         const REACH: usize = 60;
         // Only as far as the pieces run gapless up to the junction: beyond a gap their diagonals are others.
-        let lo = a.query.1.min(b.query.0).saturating_sub(REACH).max(a.query.1 - self.gapless_tail(a));
-        let hi = (a.query.1.max(b.query.0) + REACH).min(b.query.0 + self.gapless_head(b));
+        let lo = a.query.1.min(b.query.0).saturating_sub(REACH).max(a.query.1 - self.gapless(a, End::Last));
+        let hi = (a.query.1.max(b.query.0) + REACH).min(b.query.0 + self.gapless(b, End::First));
         if lo >= hi {
             return None;
         }
         let stretch = &self.seq[lo..hi];
-        let follow = self.onward(a, lo, hi - lo);
-        let precede = self.backward(b, hi, hi - lo);
+        let follow = a.facing(lo..hi, End::Last, self.genome);
+        let precede = b.facing(lo..hi, End::First, self.genome);
         let agree = |x: Option<&u8>, y: u8| if x == Some(&y) { 1i32 } else { -4 };
         // left[i]: score of stretch[..i] following a; right[i]: of stretch[i..] leading into b.
         let mut left = vec![0i32; stretch.len() + 1];
@@ -425,15 +482,17 @@ impl Oriented<'_> {
             .take_while(|&h| exit == entry && follow.get(entry + h - 1) == Some(&stretch[entry + h - 1]))
             .count();
         // The leftmost split of the contig is the leftmost on the first end, unless the contig runs against it there.
-        let first = if self.leave(a, lo + exit)? <= self.enter(b, lo + entry)? { a } else { b };
+        let leave = |q: usize| a.breakend(q, End::Last, self.genome);
+        let enter = |q: usize| b.breakend(q, End::First, self.genome);
+        let first = if leave(lo + exit)? <= enter(lo + entry)? { a } else { b };
         let shift = if first.forward { 0 } else { homology };
         let (q0, q1) = (lo + exit + shift, lo + entry + shift);
-        let (leave, enter) = (self.leave(a, q0)?, self.enter(b, q1)?);
+        let (leave, enter) = (leave(q0)?, enter(q1)?);
         let inserted = self.seq[q0..q1].to_vec();
         let (ends, inserted) =
             if leave <= enter { ([leave, enter], inserted) } else { ([enter, leave], revcomp(&inserted)) };
-        let left_normal = [&self.seq[..q0], &self.onward(a, q0, BEYOND)[..]].concat();
-        let before = self.backward(b, q1, BEYOND);
+        let left_normal = [&self.seq[..q0], &self.after(a, q0)[..]].concat();
+        let before = self.before(b, q1);
         let right_shift = before.len() as i32 - q1 as i32;
         let right_normal = [&before[..], &self.seq[q1..]].concat();
         Some(Finding {
@@ -451,10 +510,10 @@ impl Oriented<'_> {
         const LEAST: usize = 25;
         let mut found = Vec::new();
         if self.seq.len() - last.query.1 >= LEAST
-            && let Some(end) = self.leave(last, last.query.1)
+            && let Some(end) = last.breakend(last.query.1, End::Last, self.genome)
         {
             let q = last.query.1;
-            let normal = [&self.seq[..q], &self.onward(last, q, BEYOND)[..]].concat();
+            let normal = [&self.seq[..q], &self.after(last, q)[..]].concat();
             found.push(Finding {
                 change: Change::Novel { end, sequence: self.seq[q..].to_vec() },
                 at: q..q,
@@ -465,10 +524,10 @@ impl Oriented<'_> {
             });
         }
         if first.query.0 >= LEAST
-            && let Some(end) = self.enter(first, first.query.0)
+            && let Some(end) = first.breakend(first.query.0, End::First, self.genome)
         {
             let q = first.query.0;
-            let before = self.backward(first, q, BEYOND);
+            let before = self.before(first, q);
             let right_shift = before.len() as i32 - q as i32;
             let normal = [&before[..], &self.seq[q..]].concat();
             found.push(Finding {

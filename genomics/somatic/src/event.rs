@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Breakend, Change, Side};
-use crate::pipeline::Call;
+use crate::genotype::{FEWEST_PAIRS, Filter, Kind};
+use crate::locus::Call;
+use genuma_reads::Trimmed;
 
 /// What an event is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,11 +60,70 @@ const SAME: usize = 15;
 /// Ends of two junctions this near belong to one event.
 const PARTNER: usize = 60;
 
+/// What the tumour's library makes of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Library {
+    /// Whether its molecules fold back on themselves and are copied so.
+    pub folds: bool,
+}
+
+/// Share of the mates that fold back on themselves from which it is the library's doing and not the genome's.
+const FOLDING: f64 = 6e-4;
+
+impl Library {
+    /// From what its reads look like.
+    pub fn of(trimmed: &Trimmed) -> Library {
+        Library { folds: trimmed.folding() > FOLDING }
+    }
+}
+
+/// Distance of a junction's ends, bases, within which a strand folds back or jumps on while it is copied.
+const LOCAL: usize = 1000;
+/// Molecules, and their share at the place, up to which a local junction in a library that folds is its artefact: one that turns round,
+/// and any other.
+const TURNED: (u32, f64) = (7, 0.25);
+const JUMPED: (u32, f64) = (4, 0.15);
+
+/// Whether a lone junction may be an artefact of a library that folds.
+fn folded(call: &Call) -> bool {
+    let (most, share) = match &call.change {
+        Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= LOCAL => {
+            if a.side == b.side { TURNED } else { JUMPED }
+        }
+        Change::Novel { .. } => JUMPED,
+        _ => return false,
+    };
+    let support = &call.genotype.tumour;
+    let all = support.depth().max(call.molecules);
+    support.alternative <= most || f64::from(support.alternative) < share * f64::from(all)
+}
+
+/// Share of the calls on three molecules or more, of changes that sequencers hardly make, up to which those on two are believed: as many
+/// as there would be if they were of the same kind. More of them are artefacts of the library.
+const BELIEVED: f64 = 0.1;
+
+/// Believes changes seen in two molecules only if they are as few as chance makes them.
+fn doubt_the_few(calls: &mut [Call]) {
+    let passing = |calls: &[Call], few: bool| {
+        let is = |c: &&Call| c.kind == Kind::Rare && c.genotype.filters.is_empty();
+        calls.iter().filter(is).filter(|c| ((c.genotype.tumour.alternative as usize) < FEWEST_PAIRS) == few).count()
+    };
+    if passing(calls, true) as f64 <= BELIEVED * passing(calls, false) as f64 {
+        return;
+    }
+    for call in calls {
+        if (call.genotype.tumour.alternative as usize) < FEWEST_PAIRS {
+            call.genotype.filters.insert(Filter::FewReads);
+        }
+    }
+}
+
 /// Merges copies and pairs junctions. Events come sorted by position of their first call.
-pub fn events(mut calls: Vec<Call>) -> Vec<Event> {
+pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
+    doubt_the_few(&mut calls);
     calls.sort_by(|a, b| {
         let rank =
-            |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.contig);
+            |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.locus);
         rank(a).cmp(&rank(b)).then_with(|| a.change.cmp(&b.change))
     });
     // Alleles are copies when they are equal; only junctions and loose ends, which are few, are compared by distance.
@@ -97,12 +158,30 @@ pub fn events(mut calls: Vec<Call>) -> Vec<Event> {
                 taken[j] = true;
                 (class, vec![kept[i].clone(), kept[j].clone()])
             }
-            None => (class_of(&kept[i].change), vec![kept[i].clone()]),
+            None => {
+                let mut call = kept[i].clone();
+                if library.folds && folded(&call) {
+                    call.genotype.filters.insert(Filter::FoldBack);
+                }
+                (class_of(&call.change), vec![call])
+            }
         };
         events.push(Event { class, calls });
     }
     events.sort_by(|a, b| position(&a.calls[0].change).cmp(&position(&b.calls[0].change)));
     events
+}
+
+/// The places a change touches: sequence index and 0-based position.
+pub(crate) fn places(change: &Change) -> Vec<(usize, usize)> {
+    match change {
+        Change::Allele { chrom, pos, reference, .. } if reference.len() > STRUCTURAL => {
+            vec![(*chrom, *pos), (*chrom, pos + reference.len())]
+        }
+        Change::Allele { chrom, pos, .. } => vec![(*chrom, *pos)],
+        Change::Junction { ends, .. } => ends.iter().map(|e| (e.chrom, e.pos)).collect(),
+        Change::Novel { end, .. } => vec![(end.chrom, end.pos)],
+    }
 }
 
 /// Sequence index and 0-based position a change is sorted by.
@@ -116,6 +195,11 @@ pub fn position(change: &Change) -> (usize, usize) {
 
 fn near(a: &Breakend, b: &Breakend, within: usize) -> bool {
     a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
+}
+
+/// Whether two changes are one.
+pub(crate) fn alike(a: &Change, b: &Change) -> bool {
+    a == b || same(a, b)
 }
 
 /// Whether two junctions, or two loose ends, are copies of one.

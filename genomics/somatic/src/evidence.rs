@@ -1,115 +1,41 @@
-//! Reads against both alleles: who supports what, and how well.
+//! Reads against haplotypes: which molecules have a change, and how surely.
+//!
+//! Every mate is laid without gaps on each haplotype of its contig ([`crate::haplotype`]), where its k-mers say, and its
+//! bases and their qualities give the odds. A change is weighed by the best haplotype that has it against the best that
+//! lacks it. A change of length of a tandem repeat is weighed by the length that the read shows instead. What the mates
+//! and the copies of one molecule say is added up.
 
-use crate::compare::{Compared, Finding};
+use crate::change::Change;
+use crate::compare::Compared;
+use crate::errors::{Errors, STRANGER};
+use crate::genotype::{DOUBT, Kind, RARE};
+use crate::haplotype::Haplotype;
 use crate::label::Read;
-use crate::recruit::Recruit;
+use crate::lay::Recruit;
+use crate::molecule::Molecules;
+use crate::recruit::Kept;
+use crate::repeat::{self, LengthChange};
 
-/// Probability that a read shows a base that its molecule did not have, whatever its quality says: damage, PCR.
-const FLOOR: f64 = 1e-4;
-/// A read must favour an allele by this factor (natural logarithm) to be counted for it.
+/// A molecule must favour an allele by this factor (natural logarithm) to be counted for it.
 const CLEAR: f64 = 3.0;
-/// Share of a read's bases that may disagree with the better allele before it is taken for a stranger.
-const STRANGER: f64 = 0.06;
 
-/// Natural-log probabilities of a base call by Phred quality: right, and one particular wrong base.
-#[derive(Debug, Clone)]
-pub struct Qualities {
-    right: [f64; 64],
-    wrong: [f64; 64],
-}
-
-impl Qualities {
-    /// Takes the reported qualities at their word where the reads bear them out, and lowers them where bases of that
-    /// quality are wrong more often.
-    pub fn of(tally: &Tally) -> Qualities {
-        let error = |q: usize| {
-            let reported = 10f64.powf(-(q as f64) / 10.0);
-            reported.max(tally.error_rate(q).unwrap_or(0.0)).clamp(FLOOR, 0.7)
-        };
-        Qualities {
-            right: std::array::from_fn(|q| (1.0 - error(q)).ln()),
-            wrong: std::array::from_fn(|q| (error(q) / 3.0).ln()),
-        }
-    }
-}
-
-/// Bases of one quality from which its error rate can be told.
-const ENOUGH: u64 = 5_000;
-
-/// How often bases of each quality differ from the sequence they were read from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tally {
-    all: [u64; 64],
-    wrong: [u64; 64],
-}
-
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally { all: [0; 64], wrong: [0; 64] }
-    }
-}
-
-impl Tally {
-    /// Compares reads of the normal, each laid from a contig position on, with the contig outside its changes. Where
-    /// two reads or more differ from it stands a variant or a paralogue, not an error.
-    pub fn of(contig: &Compared, reads: &[(i32, Read)]) -> Tally {
-        let mut differing = vec![0u32; contig.seq.len()];
-        for finding in &contig.findings {
-            let around = finding.at.start.saturating_sub(1)..(finding.at.end + 1).min(differing.len());
-            differing[around].fill(2);
-        }
-        let mut laid: Vec<(usize, usize, bool)> = Vec::new();
-        for (at, read) in reads {
-            let before = laid.len();
-            for (i, (&base, &quality)) in read.seq.iter().zip(&read.qual).enumerate() {
-                let Ok(column) = usize::try_from(at + i as i32) else { continue };
-                let Some(&here) = contig.seq.get(column) else { break };
-                if base != b'N' && here != b'N' {
-                    laid.push((column, usize::from(quality.min(63)), base != here));
-                }
-            }
-            let wrong = laid[before..].iter().filter(|b| b.2).count();
-            // More than a few differences: another place, or the far side of an insertion or deletion.
-            if wrong as f64 > STRANGER * (laid.len() - before) as f64 {
-                laid.truncate(before);
-            }
-            laid[before..].iter().filter(|b| b.2).for_each(|b| differing[b.0] += 1);
-        }
-        let mut tally = Tally::default();
-        for (_, quality, wrong) in laid.into_iter().filter(|b| differing[b.0] < 2) {
-            tally.all[quality] += 1;
-            tally.wrong[quality] += u64::from(wrong);
-        }
-        tally
-    }
-
-    /// Share of wrong bases of a Phred quality; `None` when there are too few of them to tell.
-    pub fn error_rate(&self, quality: usize) -> Option<f64> {
-        (self.all[quality] >= ENOUGH).then(|| self.wrong[quality] as f64 / self.all[quality] as f64)
-    }
-
-    /// Adds another tally.
-    pub fn add(&mut self, other: &Tally) {
-        for q in 0..64 {
-            self.all[q] += other.all[q];
-            self.wrong[q] += other.wrong[q];
-        }
-    }
-}
-
-/// How one pair sees a change.
+/// How one molecule sees a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Vote {
-    /// Index among the recruited pairs.
+    /// The pair that stands for the molecule: an index among the recruited ones.
     pub pair: u32,
-    /// Natural log of P(read | tumour allele) / P(read | normal allele), of the mate that says more.
+    /// Natural log of P(reads | tumour allele) / P(reads | normal allele).
     pub log_odds: f64,
-    /// Whether that mate runs with the contig.
+    /// Whether the mate that says most runs with the contig.
     pub forward: bool,
-    /// Distance of the change from the nearer end of the read.
+    /// Whether read 1 of the pair runs with the contig, or read 2 against it.
+    pub first_forward: bool,
+    /// Distance of the change from the nearer end of that mate.
     pub from_end: u16,
     /// Phred quality of the bases that make the difference (median of them).
     pub quality: u8,
+    /// Pairs of the molecule beyond the first.
+    pub copies: u16,
 }
 
 impl Vote {
@@ -124,85 +50,217 @@ impl Vote {
     }
 }
 
-/// Log-likelihood of a read laid without gaps on a haplotype from `at` on, and its number of disagreeing good bases.
+/// A mate on the haplotypes of its contig.
+#[derive(Debug, Clone)]
+pub struct Weighed {
+    /// Which of the contig's recruits.
+    pub recruit: usize,
+    /// The read along the contig.
+    pub read: Read,
+    /// Log-likelihood on each haplotype.
+    likelihood: Vec<f64>,
+    /// Where it begins, in contig coordinates, on the best haplotype that has everything and on the best of all.
+    at: [i32; 2],
+}
+
+impl Weighed {
+    /// Contig position of the first base on the haplotype that fits best.
+    pub fn at(&self) -> i32 {
+        self.at[1]
+    }
+}
+
+/// A read laid without gaps on a haplotype from `at` on: its log-likelihood and its number of disagreeing good bases.
 /// Bases beyond the haplotype count as guessed.
-fn likelihood(read: &Read, at: i32, haplotype: &[u8], q: &Qualities) -> (f64, u32) {
+fn likelihood(read: &Read, at: i32, haplotype: &[u8], errors: &Errors, damage: &[[f64; 4]; 4]) -> (f64, u32) {
     let from = ((-at).max(0) as usize).min(read.seq.len());
     let to = read.seq.len().min((haplotype.len() as i32 - at).max(0) as usize).max(from);
     let mut sum = (read.seq.len() - (to - from)) as f64 * 0.25f64.ln();
     let mut differing = 0;
-    for i in from..to {
-        let quality = usize::from(read.qual[i].min(63));
-        let (b, h) = (read.seq[i], haplotype[(at + i as i32) as usize]);
+    let beside = haplotype.get((at + from as i32).max(0) as usize..).unwrap_or_default();
+    for ((&b, &quality), &h) in read.seq[from..to].iter().zip(&read.qual[from..to]).zip(beside) {
         if b == h {
-            sum += q.right[quality];
+            sum += errors.right[usize::from(quality.min(63))];
         } else if b != b'N' && h != b'N' {
-            sum += q.wrong[quality];
+            sum += errors.wrong(quality, damage, h, b);
             differing += u32::from(quality >= 15);
         }
     }
     (sum, differing)
 }
 
-/// Weighs one recruited read. `None` when it fits neither allele.
-fn weigh(finding: &Finding, contig: &[u8], recruit: &Recruit, read: &Read, q: &Qualities) -> Option<Vote> {
-    let best = |a: (f64, u32), b: (f64, u32)| if a.0 >= b.0 { a } else { b };
-    let mut alternative = (f64::NEG_INFINITY, 0);
-    let mut normal = (f64::NEG_INFINITY, 0);
-    let mut at = recruit.at[0];
-    for (i, &offset) in recruit.at.iter().enumerate() {
-        if recruit.at[..i].contains(&offset) {
-            continue;
-        }
-        let here = likelihood(read, offset, contig, q);
-        if here.0 > alternative.0 {
-            (alternative, at) = (here, offset);
-        }
-        normal = best(normal, likelihood(read, offset, &finding.left_normal, q));
-        normal = best(normal, likelihood(read, offset + finding.right_shift, &finding.right_normal, q));
-    }
-    if f64::from(best(alternative, normal).1) > STRANGER * read.seq.len() as f64 {
-        return None;
-    }
-    let len = read.seq.len() as i32;
-    let reach = |edge: usize| (edge as i32 - at).min(len - (edge as i32 - at));
-    let from_end = reach(finding.at.start).max(reach(finding.at.end));
-    if from_end < 0 {
-        return None;
-    }
-    let (from_end, start) = (from_end as u16, finding.at.start as i32 - at);
-    let here = start.clamp(0, len - 1) as usize;
-    let last = (finding.at.end as i32 - at).clamp(here as i32 + 1, len) as usize;
-    let mut around: Vec<u8> = read.qual[here..last].to_vec();
-    around.sort_unstable();
-    Some(Vote {
-        pair: recruit.pair,
-        log_odds: alternative.0 - normal.0,
-        forward: recruit.forward,
-        from_end,
-        quality: around[around.len() / 2],
-    })
-}
-
-/// One vote per pair: of the two mates the one that says more.
-pub fn votes(
-    finding: &Finding,
-    contig: &[u8],
-    recruits: &[Recruit],
-    read: impl Fn(&Recruit) -> Read,
-    q: &Qualities,
-) -> Vec<Vote> {
-    let mut votes: Vec<Vote> = Vec::new();
-    for recruit in recruits {
-        let Some(vote) = weigh(finding, contig, recruit, &read(recruit), q) else { continue };
-        match votes.last_mut() {
-            Some(last) if last.pair == vote.pair => {
-                if vote.log_odds.abs() > last.log_odds.abs() {
-                    *last = vote;
+/// Weighs the recruited reads of a contig; those that fit none of the haplotypes are left out.
+pub fn weigh(haplotypes: &[Haplotype], recruits: &[Recruit], pairs: &[Kept], errors: &Errors) -> Vec<Weighed> {
+    let weigh_one = |(r, recruit): (usize, &Recruit)| {
+        let read = recruit.oriented(pairs);
+        let damage = errors.damage_of(pairs[recruit.pair as usize].sample, recruit.first_forward());
+        let (mut best, mut differing) = (f64::NEG_INFINITY, u32::MAX);
+        let mut at = [recruit.at[0]; 2];
+        let mut tried: Vec<i32> = Vec::new();
+        let mut on = |(h, haplotype): (usize, &Haplotype)| {
+            let mut here = f64::NEG_INFINITY;
+            tried.clear();
+            for &shift in &haplotype.shifts {
+                for offset in recruit.at {
+                    let start = offset + shift;
+                    if tried.contains(&start) {
+                        continue;
+                    }
+                    tried.push(start);
+                    let (sum, wrong) = likelihood(&read, start, &haplotype.seq, errors, damage);
+                    if sum > here {
+                        here = sum;
+                        if h == 0 {
+                            at[0] = offset;
+                        }
+                    }
+                    if sum > best {
+                        (best, differing, at[1]) = (sum, wrong, offset);
+                    }
                 }
             }
-            _ => votes.push(vote),
+            here
+        };
+        let likelihood = haplotypes.iter().enumerate().map(&mut on).collect();
+        let stranger = f64::from(differing) > STRANGER * read.seq.len() as f64;
+        (!stranger).then_some(Weighed { recruit: r, read, likelihood, at })
+    };
+    recruits.iter().enumerate().filter_map(weigh_one).collect()
+}
+
+/// Log-odds of a mate for finding `f` by the haplotypes that have it and those that lack it.
+fn by_haplotypes(weighed: &Weighed, haplotypes: &[Haplotype], f: usize) -> f64 {
+    let best = |has: bool| {
+        let own = haplotypes.iter().zip(&weighed.likelihood).filter(|(h, _)| h.has[f] == has);
+        own.map(|(_, l)| *l).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let (with, without) = (best(true), best(false));
+    if with.is_finite() && without.is_finite() { with - without } else { 0.0 }
+}
+
+/// All that speaks for or against the changes of one contig.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    contig: &'a Compared,
+    recruits: &'a [Recruit],
+    pairs: &'a [Kept],
+    errors: &'a Errors,
+    haplotypes: Vec<Haplotype>,
+    weighed: Vec<Weighed>,
+    molecules: Molecules,
+}
+
+impl<'a> Evidence<'a> {
+    /// Weighs the reads laid on a contig by `haplotypes`, the contig itself first.
+    pub fn of(
+        contig: &'a Compared,
+        haplotypes: Vec<Haplotype>,
+        recruits: &'a [Recruit],
+        pairs: &'a [Kept],
+        errors: &'a Errors,
+    ) -> Evidence<'a> {
+        let weighed = weigh(&haplotypes, recruits, pairs, errors);
+        let mut members: Vec<u32> = recruits.iter().map(|r| r.pair).collect();
+        members.dedup();
+        let molecules = Molecules::among(&members, pairs);
+        Evidence { contig, recruits, pairs, errors, haplotypes, weighed, molecules }
+    }
+
+    /// The molecules of the contig's pairs.
+    pub fn molecules(&self) -> &Molecules {
+        &self.molecules
+    }
+
+    /// What one mate says of finding `f`; 0 when it says nothing.
+    fn log_odds(&self, weighed: &Weighed, f: usize, length: Option<&LengthChange<'_>>) -> f64 {
+        match length {
+            Some(change) => change.log_odds(weighed, &self.recruits[weighed.recruit].at, self.errors),
+            None => by_haplotypes(weighed, &self.haplotypes, f),
         }
     }
-    votes
+
+    /// A mate's vote on finding `f`; `None` when it does not reach the change.
+    fn vote(&self, weighed: &Weighed, f: usize, log_odds: f64) -> Option<Vote> {
+        let (at, recruit) = (&self.contig.findings[f].at, &self.recruits[weighed.recruit]);
+        // A read that favours the tumour's allele lies where the contig has it.
+        let begin = weighed.at[usize::from(log_odds < 0.0)];
+        let len = weighed.read.seq.len() as i32;
+        let reach = |edge: usize| (edge as i32 - begin).min(len - (edge as i32 - begin));
+        let from_end = u16::try_from(reach(at.start).max(reach(at.end))).ok()?;
+        let start = (at.start as i32 - begin).clamp(0, len - 1) as usize;
+        let end = (at.end as i32 - begin).clamp(start as i32 + 1, len) as usize;
+        let mut around: Vec<u8> = weighed.read.qual[start..end].to_vec();
+        around.sort_unstable();
+        Some(Vote {
+            pair: recruit.pair,
+            log_odds,
+            forward: recruit.forward,
+            first_forward: recruit.first_forward(),
+            from_end,
+            quality: around[around.len() / 2],
+            copies: 0,
+        })
+    }
+
+    /// Molecules of both samples that reach finding `f`, whether they tell the alleles apart or not.
+    pub fn molecules_at(&self, f: usize) -> [u32; 2] {
+        let at = &self.contig.findings[f].at;
+        let mut heads: [Vec<u32>; 2] = Default::default();
+        for weighed in &self.weighed {
+            let end = weighed.at() + weighed.read.seq.len() as i32;
+            if weighed.at() <= at.start as i32 && end >= at.end as i32 {
+                let pair = self.recruits[weighed.recruit].pair;
+                heads[usize::from(self.pairs[pair as usize].sample)].push(self.molecules.of(pair));
+            }
+        }
+        heads.map(|mut own| {
+            own.sort_unstable();
+            own.dedup();
+            own.len() as u32
+        })
+    }
+
+    /// What kind of errors look like finding `f`.
+    pub fn kind(&self, f: usize) -> Kind {
+        let substitutes = |a: &[u8], b: &[u8]| a.len() == b.len();
+        match &self.contig.findings[f].change {
+            Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => Kind::Common,
+            Change::Allele { .. } if repeat::in_run(self.contig, f) => Kind::Common,
+            _ => Kind::Rare,
+        }
+    }
+
+    /// What the molecules of both samples say of finding `f`, by sample, in the order of their pairs.
+    pub fn votes(&self, f: usize) -> [Vec<Vote>; 2] {
+        let length = LengthChange::of(self.contig, f, &self.weighed, self.recruits, self.pairs);
+        let doubt = match self.kind(f) {
+            Kind::Common => DOUBT,
+            Kind::Rare => RARE,
+        };
+        let mut votes: [Vec<Vote>; 2] = Default::default();
+        for weighed in &self.weighed {
+            let log_odds = self.log_odds(weighed, f, length.as_ref());
+            if log_odds != 0.0 {
+                let sample = self.pairs[self.recruits[weighed.recruit].pair as usize].sample;
+                votes[usize::from(sample)].extend(self.vote(weighed, f, log_odds));
+            }
+        }
+        votes.map(|own| self.by_molecule(own, doubt))
+    }
+
+    /// Adds up the votes of mates and copies.
+    fn by_molecule(&self, mut votes: Vec<Vote>, doubt: f64) -> Vec<Vote> {
+        let bounded = |log_odds: f64| log_odds.clamp(doubt.ln(), -doubt.ln());
+        votes.sort_by_key(|vote| (self.molecules.of(vote.pair), vote.pair));
+        let same = |a: &Vote, b: &Vote| self.molecules.of(a.pair) == self.molecules.of(b.pair);
+        let sum = |votes: &[Vote]| {
+            let telling = votes.iter().fold(&votes[0], |a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a });
+            // A molecule is never surer than that it says so for reasons its bases do not show.
+            let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds)).sum();
+            let pairs = votes.chunk_by(|a, b| a.pair == b.pair).count();
+            let pair = self.molecules.of(telling.pair);
+            Vote { pair, log_odds: bounded(log_odds), copies: (pairs - 1) as u16, ..*telling }
+        };
+        votes.chunk_by(same).map(sum).collect()
+    }
 }

@@ -9,26 +9,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Vote;
 
-/// Reads of one sample by allele, one a pair, PCR copies left out.
+/// Molecules of one sample by allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Support {
-    /// Pairs for the normal allele.
+    /// Molecules with the normal allele.
     pub reference: u32,
-    /// Pairs for the tumour allele.
+    /// Molecules with the tumour allele.
     pub alternative: u32,
-    /// Of those for the tumour allele, how many ran with the contig.
+    /// Of those with the tumour allele, how many ran with the contig.
     pub forward: u32,
-    /// PCR copies that were left out.
+    /// Of those with the tumour allele, how many had read 1 run with the contig (F1R2).
+    pub first_forward: u32,
+    /// Of those with the normal allele, how many had read 1 run with the contig.
+    pub reference_first_forward: u32,
+    /// PCR copies: pairs beyond the first of each molecule.
     pub copies: u32,
 }
 
 impl Support {
-    /// Pairs that speak for either allele.
+    fn of(votes: &[Vote]) -> Support {
+        let count = |wanted: &dyn Fn(&Vote) -> bool| votes.iter().filter(|v| wanted(v)).count() as u32;
+        Support {
+            reference: count(&Vote::reference),
+            alternative: count(&Vote::alternative),
+            forward: count(&|v| v.alternative() && v.forward),
+            first_forward: count(&|v| v.alternative() && v.first_forward),
+            reference_first_forward: count(&|v| v.reference() && v.first_forward),
+            copies: votes.iter().map(|v| u32::from(v.copies)).sum(),
+        }
+    }
+
+    /// Molecules that speak for either allele.
     pub fn depth(&self) -> u32 {
         self.reference + self.alternative
     }
 
-    /// Share of the tumour allele; 0 where there is no read.
+    /// Share of the tumour allele; 0 where there is no molecule.
     pub fn fraction(&self) -> f64 {
         if self.depth() == 0 { 0.0 } else { f64::from(self.alternative) / f64::from(self.depth()) }
     }
@@ -40,7 +56,7 @@ impl Support {
 pub enum Filter {
     /// The quality is under the threshold.
     LowQuality,
-    /// Fewer than three distinct pairs.
+    /// Fewer than three distinct molecules.
     FewReads,
     /// The normal has the allele as a germline variant would.
     Germline,
@@ -48,21 +64,27 @@ pub enum Filter {
     TumourInNormal,
     /// Too few reads of the normal to tell.
     NormalDepth,
-    /// All support on one strand, against the odds.
+    /// Support on another strand than the other allele's.
     StrandBias,
-    /// All support from the ends of reads.
+    /// Support from one orientation of pairs, unlike the other allele's: damage.
+    Orientation,
+    /// Support from the ends of reads, unlike the other allele's.
     ReadEnds,
     /// Supporting bases are poor.
     BaseQuality,
     /// The contig fits several places equally well.
     Repeat,
+    /// The contig differs from its place in too much to be changed from it.
+    Divergent,
+    /// The sequence turns back on itself nearby, as single strands do that fold in the library.
+    FoldBack,
 }
 
 impl Filter {
     /// All of them with the description for the VCF header.
-    pub const ALL: [(Filter, &'static str, &'static str); 9] = [
+    pub const ALL: [(Filter, &'static str, &'static str); 12] = [
         (Filter::LowQuality, "low_quality", "Quality under the threshold"),
-        (Filter::FewReads, "few_reads", "Fewer than three distinct read pairs support the tumour allele"),
+        (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
         (Filter::Germline, "germline", "The normal carries the allele as a germline variant does"),
         (
             Filter::TumourInNormal,
@@ -70,10 +92,25 @@ impl Filter {
             "The normal carries the allele beyond errors and slight contamination",
         ),
         (Filter::NormalDepth, "normal_depth", "Too few reads of the normal cover the place"),
-        (Filter::StrandBias, "strand_bias", "Support from one strand only, against the odds"),
-        (Filter::ReadEnds, "read_ends", "Support from the ends of reads only"),
-        (Filter::BaseQuality, "base_quality", "Supporting bases have poor qualities"),
+        (Filter::StrandBias, "strand_bias", "Support from one strand, unlike the other allele's reads"),
+        (
+            Filter::Orientation,
+            "orientation",
+            "Support from one orientation of pairs, unlike the other allele's: damage of one strand",
+        ),
+        (Filter::ReadEnds, "read_ends", "Support from the ends of reads, unlike the other allele's"),
+        (Filter::BaseQuality, "base_quality", "Supporting bases have poor qualities, unlike the other allele's"),
         (Filter::Repeat, "repeat", "The tumour sequence fits several places of the genome equally well"),
+        (
+            Filter::Divergent,
+            "divergent",
+            "The tumour sequence differs from its place in so much that it comes from elsewhere",
+        ),
+        (
+            Filter::FoldBack,
+            "fold_back",
+            "The sequence turns back on itself nearby and seldom, as molecules do that fold in the library",
+        ),
     ];
 
     /// The name in the FILTER column.
@@ -95,84 +132,139 @@ pub struct Genotype {
     pub filters: BTreeSet<Filter>,
 }
 
+/// Probability that a molecule shows an allele it does not have, whatever its bases say: damage and PCR.
+pub(crate) const DOUBT: f64 = 1e-4;
+
+/// The same for what sequencers and PCR hardly make.
+pub(crate) const RARE: f64 = 1e-6;
+
+/// What a change is, as far as errors are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Wrong bases, or lengths of repeats, make the same.
+    Common,
+    /// Bases lost or put in outside repeats, and junctions: what sequencers hardly ever make, and never twice alike.
+    Rare,
+}
+
 /// What the verdict depends on beside the votes.
 #[derive(Debug, Clone, Copy)]
 pub struct Params {
+    /// What kind of change it is.
+    pub kind: Kind,
+    /// Molecules of the normal and of the tumour at the place, whether they tell the alleles apart or not.
+    pub molecules: [u32; 2],
     /// Lowest quality that passes.
     pub least_quality: f64,
     /// Places in the genome where an error could have made such a change, per true change: the prior odds.
     pub prior: f64,
-    /// Probability that a read shows an allele it does not have, whatever its bases say.
-    pub doubt: f64,
     /// Mapping quality of the contig.
     pub mapq: u8,
 }
 
 impl Default for Params {
     fn default() -> Params {
-        Params { least_quality: 8.0, prior: 11.0, doubt: 1e-4, mapq: 60 }
+        Params { kind: Kind::Common, molecules: [0; 2], least_quality: 8.0, prior: 11.0, mapq: 60 }
     }
 }
 
-/// Fewest distinct pairs that a call rests on: two pairs agree by chance once in some thousand bases at 30x.
+/// Fewest distinct molecules that a call rests on: two agree by chance once in some thousand bases at 30x.
 pub const FEWEST_PAIRS: usize = 3;
-
-/// Natural-log likelihood of a sample's votes when a share `f` of its molecules has the allele. Each vote's odds are
-/// bounded by `doubt`, the probability that it is wrong for reasons its bases cannot show.
-fn log_likelihood(votes: &[Vote], f: f64, doubt: f64) -> f64 {
-    votes
-        .iter()
-        .map(|v| {
-            let odds = v.log_odds.clamp(doubt.ln(), -doubt.ln()).exp();
-            ((1.0 - f) + f * odds).ln()
-        })
-        .sum()
-}
-
+/// Fewest of them for a change that sequencers hardly make.
+pub const FEWEST_RARE: usize = 2;
+/// Fewest molecules of the normal that tell its alleles.
+const NORMAL_DEPTH: u32 = 6;
 /// Log-likelihood ratio from which the tumour clearly has more of an allele than the normal.
 const CLEARLY_MORE: f64 = 2.2;
+/// Log-likelihood ratio from which the tumour allele's reads are clearly unlike the other allele's.
+const CLEARLY_UNLIKE: f64 = 8.0;
+/// Bases from the end of a read that count as its end.
+const END: u16 = 8;
+/// Phred quality under which the median supporting base is poor.
+const POOR: u8 = 15;
+/// Mapping quality under which a contig may lie elsewhere.
+const PLACED: u8 = 3;
 
-/// How much better two allele fractions explain both samples than one does (natural logarithm).
-fn difference(n: &Support, t: &Support) -> f64 {
-    let likelihood = |s: &Support, f: f64| {
-        let term = |count: u32, p: f64| if count == 0 { 0.0 } else { f64::from(count) * p.ln() };
-        term(s.alternative, f) + term(s.reference, 1.0 - f)
-    };
-    if n.fraction() >= t.fraction() {
-        return 0.0;
-    }
-    let shared = f64::from(n.alternative + t.alternative) / f64::from(n.depth() + t.depth()).max(1.0);
-    likelihood(n, n.fraction()) + likelihood(t, t.fraction()) - likelihood(n, shared) - likelihood(t, shared)
+/// Natural-log likelihood of a sample's votes when a share `f` of its molecules has the allele.
+fn log_likelihood(votes: &[Vote], f: f64) -> f64 {
+    votes.iter().map(|v| ((1.0 - f) + f * v.log_odds.exp()).ln()).sum()
 }
 
-/// Judges a change from the votes of each sample, PCR copies already left out.
-pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params) -> Genotype {
-    let support = |votes: &[Vote], copies: u32| Support {
-        reference: votes.iter().filter(|v| v.reference()).count() as u32,
-        alternative: votes.iter().filter(|v| v.alternative()).count() as u32,
-        forward: votes.iter().filter(|v| v.alternative() && v.forward).count() as u32,
-        copies,
+/// The share of molecules with the allele that explains the votes best, up to `most`, and its log-likelihood
+/// (expectation–maximisation, which climbs to the one maximum there is).
+fn fitted(votes: &[Vote], most: f64) -> f64 {
+    let mut f = 0.5 * most;
+    for _ in 0..40 {
+        let expected: f64 = votes
+            .iter()
+            .map(|v| {
+                let odds = f * v.log_odds.exp();
+                odds / ((1.0 - f) + odds)
+            })
+            .sum();
+        f = (expected / votes.len().max(1) as f64).min(most);
+    }
+    log_likelihood(votes, f).max(log_likelihood(votes, 0.0))
+}
+
+/// Log-likelihood ratio of `k` of `n` and `m` of `o` being draws of two shares over one.
+fn unlike([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
+    let term = |count: u32, p: f64| if count == 0 { 0.0 } else { f64::from(count) * p.ln() };
+    let likelihood = |k: u32, n: u32, p: f64| term(k, p) + term(n - k, 1.0 - p);
+    let share = |k: u32, n: u32| f64::from(k) / f64::from(n.max(1));
+    let shared = share(k + m, n + o);
+    likelihood(k, n, share(k, n)) + likelihood(m, o, share(m, o)) - likelihood(k, n, shared) - likelihood(m, o, shared)
+}
+
+/// Whether the votes for the tumour allele have a trait clearly oftener, or clearly more seldom, than those for the other.
+fn differs<'a>(votes: impl Iterator<Item = &'a Vote>, trait_of: impl Fn(&Vote) -> bool) -> bool {
+    let (mut alternative, mut reference) = ([0u32; 2], [0u32; 2]);
+    for vote in votes {
+        let counts = match (vote.alternative(), vote.reference()) {
+            (true, _) => &mut alternative,
+            (_, true) => &mut reference,
+            _ => continue,
+        };
+        counts[0] += u32::from(trait_of(vote));
+        counts[1] += 1;
+    }
+    // As if half of a few more reads of the other allele had it: where there are none, nothing is unlike.
+    let reference = [reference[0] + 2, reference[1] + 4];
+    let share = |[k, n]: [u32; 2]| f64::from(k) / f64::from(n.max(1));
+    // At great depth any difference is clear; only a great one tells of an artefact.
+    (share(alternative) - share(reference)).abs() > 0.3 && unlike(alternative, reference) > CLEARLY_UNLIKE
+}
+
+/// Judges a change from what the molecules of each sample say.
+pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
+    let (n, t) = (Support::of(normal), Support::of(tumour));
+    let present = fitted(tumour, 1.0);
+    let absent = match params.kind {
+        Kind::Common => log_likelihood(tumour, DOUBT),
+        Kind::Rare => log_likelihood(tumour, RARE),
     };
-    let (n, t) = (support(normal, copies[0]), support(tumour, copies[1]));
-    let doubt = params.doubt;
-    let grid = |votes: &[Vote], from: f64, to: f64| {
-        (0..=40)
-            .map(|i| log_likelihood(votes, from + (to - from) * f64::from(i) / 40.0, doubt))
-            .fold(f64::NEG_INFINITY, f64::max)
-    };
-    let present = grid(tumour, 0.02, 1.0);
-    let absent = log_likelihood(tumour, doubt.min(0.01), doubt);
-    let clean = grid(normal, 0.0, 0.02f64.max(t.fraction() * 0.1));
-    let germline =
-        [0.5, 1.0].map(|f| log_likelihood(normal, f, doubt)).into_iter().fold(f64::NEG_INFINITY, f64::max);
+    let contaminated = 0.02f64.max(t.fraction() * 0.1);
+    let clean = fitted(normal, contaminated);
+    // One allele fraction for both samples against one that the normal has by contamination at most.
+    let alike = fitted(&[normal, tumour].concat(), 1.0);
+    let more = clean + present - alike;
+    let germline = [0.5, 1.0].map(|f| log_likelihood(normal, f)).into_iter().fold(f64::NEG_INFINITY, f64::max);
     let against_error = present - absent - params.prior;
+    // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
+    // germline variant it would be as frequent there as in the tumour.
+    let expected = f64::from(t.alternative) * f64::from(params.molecules[0]) / f64::from(params.molecules[1].max(1));
+    let expected = if n.alternative == 0 { expected } else { 0.0 };
     // A heterozygous germline variant every thousand bases or so against a somatic one: the same prior, milder.
-    let against_germline = clean - germline - 0.3 * params.prior;
+    let against_germline = (clean - germline).max(expected) - 0.3 * params.prior;
     let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10).clamp(0.0, 999.0);
 
-    let supporting: Vec<&Vote> = tumour.iter().filter(|v| v.alternative()).collect();
-    let mut qualities: Vec<u8> = supporting.iter().map(|v| v.quality).collect();
-    qualities.sort_unstable();
+    let supporting = || tumour.iter().filter(|v| v.alternative());
+    let median = |votes: &mut dyn Iterator<Item = &Vote>| {
+        let mut qualities: Vec<u8> = votes.map(|v| v.quality).collect();
+        qualities.sort_unstable();
+        qualities.get(qualities.len() / 2).copied()
+    };
+    let both = || normal.iter().filter(|v| v.reference()).chain(tumour);
     let mut filters = BTreeSet::new();
     let mut filter = |raise: bool, why: Filter| {
         if raise {
@@ -180,16 +272,23 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], copies: [u32; 2], params: Params)
         }
     };
     filter(quality < params.least_quality, Filter::LowQuality);
-    filter((t.alternative as usize) < FEWEST_PAIRS, Filter::FewReads);
-    let alike = n.alternative > 0 && difference(&n, &t) < CLEARLY_MORE;
+    let fewest = match params.kind {
+        Kind::Common => FEWEST_PAIRS,
+        Kind::Rare => FEWEST_RARE,
+    };
+    filter((t.alternative as usize) < fewest, Filter::FewReads);
+    let alike = n.alternative > 0 && more < CLEARLY_MORE;
     let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
     filter(germline_like, Filter::Germline);
     filter(alike && !germline_like, Filter::TumourInNormal);
-    filter(n.depth() < 6, Filter::NormalDepth);
-    let one_sided = t.forward == 0 || t.forward == t.alternative;
-    filter(one_sided && t.alternative >= 14, Filter::StrandBias);
-    filter(!supporting.is_empty() && supporting.iter().all(|v| v.from_end < 8), Filter::ReadEnds);
-    filter(qualities.get(qualities.len() / 2).is_some_and(|&q| q < 15), Filter::BaseQuality);
-    filter(params.mapq < 3, Filter::Repeat);
+    filter(f64::from(n.depth()).max(expected) < f64::from(NORMAL_DEPTH), Filter::NormalDepth);
+    filter(differs(both(), |v| v.forward), Filter::StrandBias);
+    filter(differs(both(), |v| v.first_forward), Filter::Orientation);
+    let at_ends = t.alternative > 0 && supporting().all(|v| v.from_end < END);
+    filter(at_ends || differs(both(), |v| v.from_end < END), Filter::ReadEnds);
+    let poor = median(&mut supporting()).is_some_and(|q| q < POOR);
+    let others_poor = median(&mut both().filter(|v| v.reference())).is_some_and(|q| q < POOR);
+    filter(poor && !others_poor, Filter::BaseQuality);
+    filter(params.mapq < PLACED, Filter::Repeat);
     Genotype { normal: n, tumour: t, quality, filters }
 }

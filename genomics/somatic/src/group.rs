@@ -33,51 +33,46 @@ impl UnionFind {
     }
 }
 
-/// Limits that keep repeats from welding the genome together.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// A k-mer carried by more pairs than this joins nothing.
-    pub most_carriers: u32,
-    /// Fewest pairs of a group worth assembling.
-    pub fewest_pairs: usize,
+/// What became of the labelled pairs.
+#[derive(Debug, Default)]
+pub struct Grouped {
+    /// Groups of pairs (indices into the labelled ones), each in their order, groups by their first k-mer.
+    pub groups: Vec<Vec<u32>>,
+    /// Pairs left in groups too small.
+    pub lone: u64,
+    /// Pairs in groups without a k-mer at which the samples part: recurrent errors inside a repeat.
+    pub not_parting: u64,
 }
 
-/// Groups of pairs (indices into `labelled`), each in the order of `labelled`, groups by their first k-mer. A group
-/// without a k-mer at which the samples part (`parting`, by rank) is a recurrent error inside a repeat: it is left out.
-pub fn group(labelled: &[Labelled], parting: &[bool], limits: Limits) -> Vec<Vec<u32>> {
-    let kmers = parting.len();
-    let mut carriers = vec![0u32; kmers];
+/// Groups pairs by the k-mers they share; `parting` tells of each k-mer, by rank, whether the samples part there. A group of
+/// fewer than `fewest` pairs shows nothing. A group may be as large as it likes: assembling works from one k-mer to its
+/// surroundings and not on the group, which only is the part of the work that one thread can do alone.
+pub fn group(labelled: &[Labelled], parting: &[bool], fewest: usize) -> Grouped {
+    let mut sets = UnionFind::new(parting.len());
     for pair in labelled {
-        for hit in pair.hits.iter().flatten() {
-            carriers[hit.rank as usize] += 1;
-        }
-    }
-    let joins = |rank: u32| carriers[rank as usize] <= limits.most_carriers;
-    let mut sets = UnionFind::new(kmers);
-    for pair in labelled {
-        let mut ranks = pair.hits.iter().flatten().map(|h| h.rank).filter(|&r| joins(r));
+        let mut ranks = pair.hits.iter().flatten().map(|h| h.rank);
         if let Some(first) = ranks.next() {
             ranks.for_each(|r| sets.union(first, r));
         }
     }
-    let mut members: Vec<(u32, u32)> = labelled
-        .iter()
-        .enumerate()
-        .filter_map(|(i, pair)| {
-            let rank = pair.hits.iter().flatten().map(|h| h.rank).find(|&r| joins(r))?;
-            Some((sets.find(rank), i as u32))
-        })
+    let first = |pair: &Labelled| pair.hits.iter().flatten().map(|h| h.rank).next();
+    let mut members: Vec<(u32, u32)> = (0..)
+        .zip(labelled)
+        .filter_map(|(i, pair)| first(pair).map(|rank| (sets.find(rank), i)))
         .collect();
     members.sort_unstable();
-    members
-        .chunk_by(|a, b| a.0 == b.0)
-        .filter(|g| g.len() >= limits.fewest_pairs)
-        .filter(|g| {
-            let ranks = |i: u32| labelled[i as usize].hits.iter().flatten().map(|h| h.rank);
-            g.iter().flat_map(|m| ranks(m.1)).any(|r| parting[r as usize])
-        })
-        .map(|g| g.iter().map(|m| m.1).collect())
-        .collect()
+    let mut grouped = Grouped::default();
+    for group in members.chunk_by(|a, b| a.0 == b.0) {
+        let ranks = |i: u32| labelled[i as usize].hits.iter().flatten().map(|h| h.rank);
+        if group.len() < fewest {
+            grouped.lone += group.len() as u64;
+        } else if !group.iter().flat_map(|m| ranks(m.1)).any(|r| parting[r as usize]) {
+            grouped.not_parting += group.len() as u64;
+        } else {
+            grouped.groups.push(group.iter().map(|m| m.1).collect());
+        }
+    }
+    grouped
 }
 
 #[cfg(test)]
@@ -86,16 +81,17 @@ mod tests {
     use crate::label::{KmerHit, Read};
 
     fn pair(ranks: &[u32]) -> Labelled {
-        let hits = ranks.iter().map(|&rank| KmerHit { at: 0, rank, forward: true }).collect();
+        let hits = ranks.iter().map(|&rank| KmerHit { at: 0, span: 31, rank, forward: true }).collect();
         Labelled { name: vec![], sample: 1, mates: [Read::default(), Read::default()], hits: [hits, vec![]] }
     }
 
     #[test]
-    fn shared_kmers_group_and_crowded_ones_do_not() {
-        let pairs = [&[0, 1][..], &[4], &[1, 2], &[4, 5], &[3], &[9, 0], &[9, 5], &[9, 3]].map(pair);
-        let limits = Limits { most_carriers: 2, fewest_pairs: 2 };
+    fn shared_kmers_group_and_what_is_left_out_is_counted() {
+        let pairs = [&[0, 1][..], &[4], &[1, 2], &[4, 5], &[3], &[7, 8], &[8], &[]].map(pair);
         let mut parting = [false; 10];
         (parting[1], parting[3], parting[4]) = (true, true, true);
-        assert_eq!(group(&pairs, &parting, limits), [vec![0, 2, 5], vec![4, 7], vec![1, 3, 6]]);
+        let Grouped { groups, lone, not_parting } = group(&pairs, &parting, 2);
+        assert_eq!(groups, [vec![0, 2], vec![1, 3]]);
+        assert_eq!((lone, not_parting), (1, 2));
     }
 }

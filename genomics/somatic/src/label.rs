@@ -1,16 +1,20 @@
 //! The reads that carry interesting k-mers.
 
+use genuma_kmers::Prepare;
 use genuma_kmers::encode::kmers;
-use genuma_reads::{Mate, Pair};
+use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::KmerMap;
+use crate::tract;
 
 /// Where an interesting k-mer stands in a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KmerHit {
-    /// Start of the k-mer in the read as sequenced.
+    /// First base in the read as sequenced.
     pub at: u32,
+    /// Bases: k, or more for a tandem repeat with its flanks.
+    pub span: u32,
     /// Rank of the k-mer in the list of interesting ones.
     pub rank: u32,
     /// Whether the canonical strand is the read's own.
@@ -57,14 +61,56 @@ pub struct Labelled {
     pub hits: [Vec<KmerHit>; 2],
 }
 
-/// The interesting k-mers of one read, appended to `out`.
-pub fn hits(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
+/// Prepares pairs for the count: what is not of the sample's DNA goes, tandem repeats are spelled.
+#[derive(Debug)]
+pub struct Spelling {
+    k: u32,
+    /// One for each sample.
+    trimmers: [Trimmer; 2],
+}
+
+impl Spelling {
+    /// For `k`-mers.
+    pub fn new(k: u32) -> Spelling {
+        Spelling { k, trimmers: Default::default() }
+    }
+
+    /// What was cut off the reads of each sample.
+    pub fn trimmed(&self) -> [Trimmed; 2] {
+        self.trimmers.each_ref().map(Trimmer::counts)
+    }
+}
+
+impl Prepare for Spelling {
+    fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
+        let pair = self.trimmers[usize::from(sample)].trim(pair);
+        pair.mates.iter().for_each(|mate| tract::write(mate.seq, self.k, added));
+        pair
+    }
+}
+
+/// The k-mers of a sequence that are in `map`, appended to `out` by position.
+pub fn lookup(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
     for (at, kmer) in kmers(seq, k) {
         let canonical = kmer.canonical();
         if let Some(rank) = map.get(canonical) {
-            out.push(KmerHit { at: at as u32, rank, forward: canonical == kmer.forward });
+            out.push(KmerHit { at: at as u32, span: k, rank, forward: canonical == kmer.forward });
         }
     }
+}
+
+/// The interesting k-mers of one read, appended to `out` by position; repeats that were spelled come last.
+pub fn hits(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
+    lookup(seq, k, map, out);
+    tract::for_each(seq, |tract| {
+        let hit = tract::spell(seq, tract, k).and_then(|s| map.get(s.kmer).map(|rank| (s, rank)));
+        out.extend(hit.map(|(s, rank)| KmerHit {
+            at: s.at as u32,
+            span: s.span as u32,
+            rank,
+            forward: s.forward,
+        }));
+    });
 }
 
 /// Finds the k-mers of `map` in both mates; `found` is overwritten. Says whether there is any.
@@ -81,4 +127,30 @@ impl Labelled {
     pub fn keep(pair: Pair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> Labelled {
         Labelled { name: pair.name.to_vec(), sample, mates: pair.mates.map(Read::keep), hits: hits.clone() }
     }
+}
+
+/// Runs of interesting k-mers longer than this lie in novel sequence, which no single wrong base makes.
+const NOVEL_BEYOND_K: u32 = 5;
+
+/// Takes away hits that only a recurrent error explains, and says how many.
+///
+/// A change puts k interesting k-mers in a row into a read, or as many as the read holds, and at the inner ends of the
+/// row the samples part. A wrong base that several reads have makes the same row, but at its ends it is too seldom for
+/// the depth there, which the picking knew and left those ends out (see [`crate::select`]). So a row without a parting k-mer
+/// is an error, unless it is longer than a wrong base makes it.
+pub fn only_supported(labelled: &mut [Labelled], parting: &[bool], k: u32) -> u64 {
+    let mut gone = 0;
+    for hits in labelled.iter_mut().flat_map(|pair| &mut pair.hits) {
+        let before = hits.len();
+        let mut kept = Vec::with_capacity(before);
+        for row in hits.chunk_by(|a, b| a.span == k && b.span == k && b.at <= a.at + k) {
+            let parts = row.iter().any(|hit| parting[hit.rank as usize]);
+            if parts || row.len() as u32 > k + NOVEL_BEYOND_K {
+                kept.extend_from_slice(row);
+            }
+        }
+        gone += (before - kept.len()) as u64;
+        *hits = kept;
+    }
+    gone
 }

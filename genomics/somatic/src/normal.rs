@@ -8,10 +8,10 @@ use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::NORMAL;
 use genuma_reads::fasta;
 
-use crate::assemble::Columns;
-use crate::compare::Compared;
-use crate::label::{Labelled, Read};
-use crate::recruit::Recruit;
+use crate::columns::Columns;
+use crate::label::Read;
+use crate::locus::Locus;
+use crate::recruit::Kept;
 
 /// The normal sequences of one tumour contig, and how the contig lies on them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +39,8 @@ const HOLD: usize = 15;
 const BRIDGE: usize = 24;
 
 /// Assembles the normal side of a contig.
-pub fn assemble(contig: &Compared, recruits: &[Recruit], pairs: &[Labelled]) -> Normals {
+pub fn assemble(locus: &Locus, pairs: &[Kept]) -> Normals {
+    let Locus { contig, recruits, .. } = locus;
     let (Some(first), Some(last)) =
         (contig.novel.iter().position(|&n| n), contig.novel.iter().rposition(|&n| n))
     else {

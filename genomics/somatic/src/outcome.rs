@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Class;
 use crate::genotype::Support;
+use crate::ledger::Ledger;
 use crate::select::Depths;
 
 /// The whole of a finished call.
@@ -27,6 +28,10 @@ pub struct Outcome {
     pub spectra: [Vec<u64>; 2],
     /// Depths read off the spectra.
     pub depths: Depths,
+    /// What each stage made and left out.
+    pub ledger: Ledger,
+    /// Share of the places known in both samples at which each has another allele alone, when that is more than one person has.
+    pub strangers: Option<f64>,
     /// Names and lengths of the sequences calls are placed on.
     pub sequences: Vec<(String, u64)>,
     /// All calls by position, those that failed a filter too.

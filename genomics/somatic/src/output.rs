@@ -78,8 +78,9 @@ pub fn write_vcf(path: &Path, header: &str, lines: &[Line], genome: &Reference) 
 /// The file cannot be written.
 pub fn write_contigs(path: &Path, finished: &Finished) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
-    for (c, contig) in finished.contigs.iter().enumerate() {
-        let mut pairs: Vec<u32> = finished.laid[c].iter().map(|r| r.pair).collect();
+    for (c, locus) in finished.loci.iter().enumerate() {
+        let contig = &locus.contig;
+        let mut pairs: Vec<u32> = locus.recruits.iter().map(|r| r.pair).collect();
         pairs.dedup();
         let of = |sample: u8| pairs.iter().filter(|&&p| finished.pairs[p as usize].sample == sample).count();
         let (seq, places) = (&contig.seq[contig.assembled.clone()], places(contig, &finished.genome));

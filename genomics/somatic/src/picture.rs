@@ -17,9 +17,10 @@ use std::cmp::Reverse;
 use crate::change::Change;
 use crate::compare::{Compared, Finding};
 use crate::evidence::Vote;
-use crate::label::{Labelled, Read};
+use crate::label::Read;
 use crate::outcome::{Picture, Row};
-use crate::recruit::Recruit;
+use crate::lay::Recruit;
+use crate::recruit::Kept;
 
 /// Columns shown of the sequence beside a change.
 const FLANK: usize = 60;
@@ -40,7 +41,7 @@ pub struct Scene<'a> {
     /// Reads laid on the contig, ordered by pair.
     pub recruits: &'a [Recruit],
     /// The pairs that recruits and votes point into, ordered by sample and name.
-    pub pairs: &'a [Labelled],
+    pub pairs: &'a [Kept],
     /// One vote a pair, PCR copies among them.
     pub votes: &'a [Vote],
 }

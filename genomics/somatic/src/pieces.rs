@@ -1,8 +1,15 @@
 //! An aligner's hits → the pieces of a contig, in contig order.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use genuma_align::{CigarKind, Hit, Strand};
+use genuma_kmers::encode::kmers;
 use genuma_reads::dna::complement;
 use genuma_reads::fasta::Reference;
+
+use crate::assemble::Contig;
+use crate::change::{Breakend, Side};
 
 /// Two pieces this near in the genome and in order are aligned as one.
 pub(crate) const NEAR: usize = 600;
@@ -15,6 +22,15 @@ pub(crate) struct Piece {
     pub(crate) query: (usize, usize),
     pub(crate) target: (usize, usize),
     pub(crate) mapq: u8,
+}
+
+/// Which end of a piece, along the contig.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Where the contig enters it.
+    First,
+    /// Where the contig leaves it.
+    Last,
 }
 
 /// A gap this long parts an alignment in two pieces; shorter ones stay inside.
@@ -33,6 +49,41 @@ impl Piece {
     fn diagonal(&self) -> i64 {
         let (q, t) = (self.query, self.target.0 as i64);
         if self.forward { t - q.0 as i64 } else { t + q.1 as i64 }
+    }
+
+    /// The base of the genome that faces contig position `q` when the piece goes on without gaps from its `end`, and beyond it.
+    pub(crate) fn faces(&self, q: usize, end: End) -> i64 {
+        let ahead = match end {
+            End::First => q as i64 - self.query.0 as i64,
+            End::Last => q as i64 - self.query.1 as i64,
+        };
+        match (end, self.forward) {
+            (End::First, true) => self.target.0 as i64 + ahead,
+            (End::First, false) => self.target.1 as i64 - 1 - ahead,
+            (End::Last, true) => self.target.1 as i64 + ahead,
+            (End::Last, false) => self.target.0 as i64 - 1 - ahead,
+        }
+    }
+
+    /// The genome's bases facing contig positions `range`, along the contig, gapless from the piece's `end`; fewer where the
+    /// genome's sequence stops.
+    pub(crate) fn facing(&self, range: std::ops::Range<usize>, end: End, genome: &Reference) -> Vec<u8> {
+        let chrom = &genome.contigs[self.chrom].seq;
+        let base = |q: usize| usize::try_from(self.faces(q, end)).ok().and_then(|i| chrom.get(i)).copied();
+        let turned = |b: u8| if self.forward { b } else { complement(b) };
+        range.filter_map(base).map(turned).collect()
+    }
+
+    /// The breakend of the genome where the piece, gapless from its `end`, is cut at contig position `q`: before that position when
+    /// the contig leaves the piece there, from it on when it enters.
+    pub(crate) fn breakend(&self, q: usize, end: End, genome: &Reference) -> Option<Breakend> {
+        let (outermost, kept_before) = match end {
+            End::Last => (q.checked_sub(1)?, true),
+            End::First => (q, false),
+        };
+        let pos = usize::try_from(self.faces(outermost, end)).ok()?;
+        let side = if kept_before == self.forward { Side::Left } else { Side::Right };
+        (pos < genome.contigs[self.chrom].seq.len()).then_some(Breakend { chrom: self.chrom, pos, side })
     }
 
     /// The same piece of the contig read from its other strand.
@@ -91,26 +142,92 @@ impl Piece {
     }
 }
 
+/// A piece that may be part of the way.
+struct Candidate {
+    piece: Piece,
+    /// Matching bases less four for a mismatch.
+    score: i32,
+    primary: bool,
+    /// What the mates beyond the contig's ends add when this is its first piece, and when it is its last.
+    mates: [i32; 2],
+}
+
+impl Candidate {
+    /// All that speaks for the piece where it stands in a way.
+    fn sum(&self, first: bool, last: bool) -> i32 {
+        self.score + if first { self.mates[0] } else { 0 } + if last { self.mates[1] } else { 0 }
+    }
+}
+
 /// The way through the hits' pieces that explains most of the contig, in contig order. Secondary hits take part:
-/// in a repeat the true second half of a contig may lie in one. Each piece's `mapq` is set from its margin over the
-/// best other place of the same stretch.
-pub(crate) fn best_pieces(seq: &[u8], hits: &[Hit], genome: &Reference) -> Vec<Piece> {
-    let mut pieces: Vec<(Piece, i32, bool)> = hits
+/// in a repeat the true second half of a contig may lie in one. Where several places explain an end of the contig
+/// nearly as well, the mates of its reads decide, which lie `beyond` the contig's ends. Each piece's `mapq` is set from
+/// its margin over the best other place of the same stretch.
+pub(crate) fn best_pieces(contig: &Contig, hits: &[Hit], genome: &Reference) -> Vec<Piece> {
+    let mut candidates: Vec<Candidate> = hits
         .iter()
-        .flat_map(|h| Piece::of(h, seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary)))
+        .flat_map(|h| Piece::of(h, &contig.seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary)))
         .filter(|(_, score, _)| *score >= 15)
+        .map(|(piece, score, primary)| Candidate { piece, score, primary, mates: [0; 2] })
         .collect();
-    pieces.sort_by_key(|(p, score, primary)| {
-        (p.query, std::cmp::Reverse((*primary, *score)), p.chrom, p.target)
-    });
-    pieces.dedup_by(|a, b| a.0.query == b.0.query && a.0.chrom == b.0.chrom && a.0.target == b.0.target);
-    // best[i]: score of the best way that ends with piece i, and the piece before it.
-    let mut best: Vec<(i32, Option<usize>)> = Vec::with_capacity(pieces.len());
-    for (i, (piece, score, primary)) in pieces.iter().enumerate() {
+    candidates.sort_by_key(|c| (c.piece.query, Reverse((c.primary, c.score)), c.piece.chrom, c.piece.target));
+    candidates.dedup_by(|a, b| (a.piece.query, a.piece.chrom, a.piece.target) == (b.piece.query, b.piece.chrom, b.piece.target));
+    let way = best_way(&candidates);
+    let doubtful = |piece: Option<&Piece>| piece.is_some_and(|p| p.mapq < SURE);
+    if doubtful(way.first()) || doubtful(way.last()) {
+        let mates = contig.beyond.each_ref().map(|mates| mates.iter().map(|m| sample(&m.seq)).collect::<Vec<_>>());
+        for candidate in &mut candidates {
+            candidate.mates = [End::First, End::Last].map(|end| {
+                let mates = &mates[usize::from(end == End::Last)];
+                borne_out(&candidate.piece, end, mates, genome)
+            });
+        }
+        return best_way(&candidates);
+    }
+    way
+}
+
+/// Mapping quality under which the mates are asked.
+const SURE: u8 = 60;
+/// Bases beyond a piece within which the mates of its reads lie.
+const MATE_REACH: usize = 800;
+/// Bases of the words by which a mate is known, and one in how many of them is looked at.
+const WORD: u32 = 21;
+const WORD_STRIDE: usize = 4;
+/// What one mate adds when all its words are there, in matching bases.
+const MATE_SCORE: usize = 20;
+
+/// Some words of a read that runs with the contig.
+fn sample(seq: &[u8]) -> Vec<u64> {
+    kmers(seq, WORD).filter(|(at, _)| at % WORD_STRIDE == 0).map(|(_, kmer)| kmer.forward).collect()
+}
+
+/// What mates, by their words, say for a piece beyond its `end`: their score as far as their words stand there.
+fn borne_out(piece: &Piece, end: End, mates: &[Vec<u64>], genome: &Reference) -> i32 {
+    if mates.is_empty() {
+        return 0;
+    }
+    let moved = Piece { query: (piece.query.0 + MATE_REACH, piece.query.1 + MATE_REACH), ..*piece };
+    let range = match end {
+        End::First => moved.query.0 - MATE_REACH..moved.query.0 + MATE_REACH / 4,
+        End::Last => moved.query.1 - MATE_REACH / 4..moved.query.1 + MATE_REACH,
+    };
+    let words: HashSet<u64> = kmers(&moved.facing(range, end, genome), WORD).map(|(_, k)| k.forward).collect();
+    let found = |mate: &Vec<u64>| mate.iter().filter(|w| words.contains(w)).count() * MATE_SCORE / mate.len().max(1);
+    mates.iter().map(found).sum::<usize>() as i32
+}
+
+/// The best way through candidates sorted by where they begin.
+fn best_way(candidates: &[Candidate]) -> Vec<Piece> {
+    // best[i]: score of the best way that goes through candidate i so far, and the candidate before it.
+    let mut best: Vec<(i32, Option<usize>)> = Vec::with_capacity(candidates.len());
+    for (i, candidate) in candidates.iter().enumerate() {
+        let piece = &candidate.piece;
         // Equal ways are told apart in favour of what the aligner calls primary.
-        let own = score * 8 + i32::from(*primary);
-        let mut here = (own, None);
-        for (j, (before, ..)) in pieces[..i].iter().enumerate() {
+        let primary = i32::from(candidate.primary);
+        let mut here = (candidate.sum(true, false) * 8 + primary, None);
+        let own = candidate.score * 8 + primary;
+        for (j, Candidate { piece: before, .. }) in candidates[..i].iter().enumerate() {
             let overlap = before.query.1.saturating_sub(piece.query.0);
             if overlap > OVERLAP || before.query.1 >= piece.query.1 || before.query.0 >= piece.query.0 {
                 continue;
@@ -128,22 +245,25 @@ pub(crate) fn best_pieces(seq: &[u8], hits: &[Hit], genome: &Reference) -> Vec<P
         best.push(here);
     }
     let mut way = Vec::new();
-    let mut at = (0..best.len()).max_by_key(|&i| (best[i].0, std::cmp::Reverse(i)));
+    let ended = |i: usize| best[i].0 + candidates[i].mates[1] * 8;
+    let mut at = (0..best.len()).max_by_key(|&i| (ended(i), Reverse(i)));
     while let Some(i) = at {
-        let (mut piece, score, _) = pieces[i];
-        let rival = pieces
+        let mut piece = candidates[i].piece;
+        // Where it stands decides which mates speak for it and for its rivals.
+        let (first, last) = (best[i].1.is_none(), way.is_empty());
+        let rival = candidates
             .iter()
             .enumerate()
-            .filter(|&(j, (other, ..))| {
+            .filter(|&(j, Candidate { piece: other, .. })| {
                 let shared =
                     other.query.1.min(piece.query.1).saturating_sub(other.query.0.max(piece.query.0));
                 let elsewhere = (other.chrom, other.forward, other.diagonal())
                     != (piece.chrom, piece.forward, piece.diagonal());
                 j != i && elsewhere && shared * 10 >= piece.query_len() * 8
             })
-            .map(|(_, (_, score, _))| *score)
+            .map(|(_, rival)| rival.sum(first, last))
             .max();
-        piece.mapq = rival.map_or(60, |r| (score - r).clamp(0, 20) * 3) as u8;
+        piece.mapq = rival.map_or(60, |r| (candidates[i].sum(first, last) - r).clamp(0, 20) * 3) as u8;
         way.push(piece);
         at = best[i].1;
     }

@@ -1,32 +1,32 @@
 //! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use genuma_align::{Mapper, Placer};
-use genuma_kmers::CountParams;
+use genuma_kmers::{CountParams, RootCounters};
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Meter, NORMAL, PairBatch, TUMOUR};
+use genuma_reads::{Lane, Meter, Pair, TUMOUR, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
-use crate::assemble::{self, Contig};
-use crate::change::Change;
+use crate::assemble::{self, Assembled, Contig};
 use crate::compare::{self, Compared};
-use crate::duplicates::Copies;
+use crate::errors::{self, Errors};
 use crate::event::{self, Event};
-use crate::evidence::{self, Qualities, Tally, Vote};
-use crate::genotype::{self, Genotype};
-use crate::group;
+use crate::group::{self, Grouped};
 use crate::kmer_map::KmerMap;
-use crate::label::{self, KmerHit, Labelled, Read};
+use crate::label::{self, KmerHit, Labelled, Spelling};
+use crate::ledger::Ledger;
+use crate::locus::{self, Locus};
 use crate::normal;
 use crate::outcome::UnitCost;
-use crate::recruit::{self, Recruit};
-use crate::select::{self, Depths, Pick};
+use crate::recruit::{self, Kept, Recruited};
+use crate::select::{Depths, Pick, Select, beyond_errors};
+use crate::slippage::{self, Slippage};
 use crate::source;
 use crate::unit::{self, Store};
+use crate::why::{Answer, Question, Why};
 
 /// What can stop a call.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +83,8 @@ pub struct Job {
     pub means: Means,
     /// Where units leave their results.
     pub store: Store,
+    /// Variants that are to be followed; they need a reference.
+    pub why: Vec<Question>,
 }
 
 /// Told what is going on.
@@ -91,31 +93,14 @@ pub trait Watch: Sync {
     fn begins(&self, unit: &'static str, meter: Option<Arc<Meter>>);
 }
 
-/// A judged change.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Call {
-    /// What changed.
-    pub change: Change,
-    /// The verdict.
-    pub genotype: Genotype,
-    /// Index of the contig that shows it.
-    pub contig: usize,
-    /// Index of the finding on its contig.
-    pub finding: usize,
-    /// Pairs with the tumour allele, PCR copies too: indices into [`Finished::pairs`].
-    pub supporting: Vec<u32>,
-}
-
 /// A finished call.
 pub struct Finished {
     /// The sequences calls are placed on.
     pub genome: Reference,
-    /// Tumour contigs as compared; `Call::contig` counts them.
-    pub contigs: Vec<Compared>,
+    /// Places where the tumour may have changed; `Call::locus` counts them.
+    pub loci: Vec<Locus>,
     /// Pairs recruited, by sample and name.
-    pub pairs: Vec<Labelled>,
-    /// The reads of `pairs` on each contig.
-    pub laid: Vec<Vec<Recruit>>,
+    pub pairs: Vec<Kept>,
     /// What was found, by position.
     pub events: Vec<Event>,
     /// k-mer spectra of both samples.
@@ -126,8 +111,14 @@ pub struct Finished {
     pub bases: [u64; 2],
     /// Cost of each unit.
     pub costs: Vec<UnitCost>,
-    /// What the bases' qualities are worth.
-    pub qualities: Qualities,
+    /// What the reads show that their molecules do not have.
+    pub errors: Errors,
+    /// What each stage made and left out.
+    pub ledger: Ledger,
+    /// Whether the samples look like two people's.
+    pub strangers: Option<f64>,
+    /// What became of the variants asked for.
+    pub answers: Vec<Answer>,
     /// The index, when there is a reference.
     pub placer: Option<Placer>,
 }
@@ -141,10 +132,24 @@ struct Counts {
     picks: Vec<Pick>,
     spectra: [Vec<u64>; 2],
     bases: [u64; 2],
+    strangers: u64,
+    trimmed: [Trimmed; 2],
+    ledger: Ledger,
 }
 
+/// What the assembling unit leaves.
+#[derive(Serialize, Deserialize)]
+struct Contigs {
+    contigs: Vec<Contig>,
+    ledger: Ledger,
+}
+
+/// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
+/// between strangers one base in some thousands, in one person one in millions.
+const TWO_PEOPLE: f64 = 3e-5;
+
 /// Runs `work` on `0..n` from several threads, each with a state of its own, and returns the results in order.
-fn in_order<S, T: Send>(
+pub(crate) fn in_order<S, T: Send>(
     n: usize,
     threads: usize,
     init: impl Fn() -> S + Sync,
@@ -172,84 +177,100 @@ fn in_order<S, T: Send>(
     results.into_iter().map(|r| r.1).collect()
 }
 
-/// The normal's reads on a contig, oriented with it, each with where it begins there.
-fn normal_reads(laid: &[Recruit], pairs: &[Labelled]) -> Vec<(i32, Read)> {
-    laid.iter()
-        .filter(|r| pairs[r.pair as usize].sample == NORMAL)
-        .map(|r| (r.at[0], r.oriented(pairs)))
-        .collect()
-}
-
 impl Job {
     /// From reads to judged events.
     pub fn run(&self, watch: &dyn Watch) -> Result<Finished, Error> {
-        let mut costs = Vec::new();
-        let counts = self.store.unit("count", &mut costs, || self.count(watch))?;
+        let (mut costs, mut ledger) = (Vec::new(), Ledger::default());
+        let genome = self.reference.as_deref().map(Reference::read).transpose()?;
+        let genome_bases = genome.as_ref().map(known_bases);
+        let mut why = genome.as_ref().and_then(|genome| Why::new(&self.why, genome, self.params.k));
+        drop(genome);
+        let counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
+        ledger.append(&counts.ledger);
         let depths = Depths::of(&counts.spectra);
+        if let Some(why) = &mut why {
+            self.count_asked(why, watch)?;
+            why.picked(&counts.picks);
+        }
         let assembled =
-            self.store.unit("assemble", &mut costs, || self.assemble(&counts.picks, depths, watch))?;
+            self.store.unit("assemble", &mut costs, || self.assemble(&counts.picks, why.as_mut(), watch))?;
+        ledger.append(&assembled.ledger);
+        if let Some(why) = &mut why {
+            why.assembled(&assembled.contigs);
+        }
         let clock = unit::Clock::start();
         let placed = match &self.reference {
             Some(path) => Some(self.placer(path, watch)?),
             None => None,
         };
         let contigs = match &placed {
-            // What differs in nothing from the reference needs no reads.
             Some((genome, placer)) => {
-                let mut contigs = self.compare(&assembled, genome, placer)?;
-                contigs.retain(|c| !c.findings.is_empty());
-                contigs
+                let compared = self.compare(&assembled.contigs, genome, placer)?;
+                if let Some(why) = &mut why {
+                    why.compared(&compared, genome);
+                }
+                worth_reads(compared, &mut ledger)
             }
-            None => assembled.iter().map(Compared::unplaced).collect(),
+            None => assembled.contigs.iter().map(Compared::unplaced).collect(),
         };
         costs.push(clock.cost("index"));
-        let most = (4.0 * (depths.kmer[0] + depths.kmer[1])) as u32;
-        let index = recruit::Index::new(&contigs, self.params.k, most);
-        let (pairs, seen) = self.store.unit("recruit", &mut costs, || self.recruit(&index, watch))?;
-        let mut laid = index.lay(&pairs, &seen, contigs.len());
+        let genome = placed.as_ref().map(|(genome, _)| genome);
+        let index = recruit::Index::new(&contigs, self.params.k, genome, self.means.threads);
+        ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);
+        ledger.made("recruit", "of them without a k-mer of their own", index.nowhere_unique);
+        let Recruited { pairs, thinned } =
+            self.store.unit("recruit", &mut costs, || self.recruit(&index, contigs.len(), watch))?;
+        drop(index);
+        ledger.made("recruit", "pairs kept", pairs.len() as u64);
+        let deep = thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
+        ledger.left_out("recruit", "pairs beyond what is weighed at places of extreme depth: such places", deep);
         watch.begins("judge", None);
         let clock = unit::Clock::start();
-        let (genome, placer, contigs) = match placed {
-            Some((genome, placer)) => (genome, Some(placer), contigs),
+        let (genome, placer, mut loci) = match placed {
+            Some((genome, placer)) => {
+                let members = recruit::by_contig(&pairs, contigs.len());
+                (genome, Some(placer), self.loci(contigs, &members, &pairs, &thinned))
+            }
             None => {
-                let (genome, contigs) = self.on_normals(&contigs, &assembled, &mut laid, &pairs);
-                (genome, None, contigs)
+                let (genome, loci) = self.on_normals(&assembled.contigs, contigs, &pairs, &thinned);
+                (genome, None, loci)
             }
         };
-        let tallies = in_order(
-            contigs.len(),
-            self.means.threads,
-            || (),
-            |(), c| Tally::of(&contigs[c], &normal_reads(&laid[c], &pairs)),
-        );
-        let mut tally = Tally::default();
-        tallies.iter().for_each(|t| tally.add(t));
-        let qualities = Qualities::of(&tally);
+        locus::find_rivals(&mut loci);
+        let errors = self.errors(&loci, &pairs);
         let calls = in_order(
-            contigs.len(),
+            loci.len(),
             self.means.threads,
             || (),
-            |(), c| self.judge(c, &contigs[c], &laid[c], &pairs, &qualities),
+            |(), l| loci[l].judge(l, &loci[l].evidence(&loci, &pairs, &errors), self.params.least_quality),
         );
-        let events = event::events(calls.into_iter().flatten().collect());
+        let calls: Vec<_> = calls.into_iter().flatten().collect();
+        ledger.made("judge", "changes judged", calls.len() as u64);
+        let events = event::events(calls, &event::Library::of(&counts.trimmed[usize::from(TUMOUR)]));
+        ledger.made("judge", "events", events.len() as u64);
+        if let Some(why) = &mut why {
+            why.judged(&loci, &events, &genome);
+        }
         costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,
-            contigs,
+            loci,
             pairs,
-            laid,
             events,
+            strangers: strangers(&counts),
             spectra: counts.spectra,
             depths,
             bases: counts.bases,
             costs,
-            qualities,
+            errors,
+            ledger,
+            answers: why.map(Why::answers).unwrap_or_default(),
             placer,
         })
     }
 
     /// First pass: joint counts, and the k-mers that only the tumour has.
-    fn count(&self, watch: &dyn Watch) -> Result<Counts, Error> {
+    fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("count", Some(meter.clone()));
         let params = CountParams {
@@ -260,67 +281,120 @@ impl Job {
             work: self.store.work.clone(),
         };
         let (k, least) = (self.params.k, self.params.least_tumour);
-        let counted = genuma_kmers::count(&self.lanes, &params, &meter, |root, picks: &mut Vec<Pick>| {
-            select::select(k, least, root, picks);
-        })?;
+        let rule = OnceLock::new();
+        let (counted, spellings) = genuma_kmers::count(
+            &self.lanes,
+            &params,
+            &meter,
+            || Spelling::new(k),
+            |kmers| {
+                let depth = genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
+                let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth));
+                |root: &RootCounters, picks: &mut Vec<Pick>| rule.root(root, picks)
+            },
+        )?;
         for (sample, name) in [(0, "normal"), (1, "tumour")] {
             if counted.stats.kmers[sample] == 0 {
                 return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
             }
         }
-        Ok(Counts { picks: counted.picks, spectra: counted.spectra, bases: counted.stats.bases })
+        let mut ledger = Ledger::default();
+        let mut trimmed = [Trimmed::default(); 2];
+        for spelling in &spellings {
+            trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
+        }
+        for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
+            let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
+            made("pairs read", trimmed.pairs);
+            made("mates that fold back on themselves", trimmed.folded);
+            let mut left_out = |what: &str, n: u64| ledger.left_out("count", &format!("{sample}: {what}"), n);
+            left_out("bases behind fragments shorter than their reads (adapters)", trimmed.adapter_bases);
+            left_out("bases of tails of quality 2 or less", trimmed.tail_bases);
+            left_out("bases of tails of G only (no light)", trimmed.dark_bases);
+        }
+        let mut picks = counted.picks;
+        if genome_bases.is_none() {
+            // The depth is known only now.
+            let depth = Depths::of(&counted.spectra).kmer[TUMOUR as usize];
+            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
+        }
+        ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
+        let strangers = rule.get().map_or(0, Select::strangers);
+        Ok(Counts { picks, spectra: counted.spectra, bases: counted.stats.bases, strangers, trimmed, ledger })
     }
 
-    /// A pass over some lanes that keeps pairs; they come back by sample and name, whatever the order of files.
-    fn keep(
+    /// A pass over some lanes, of which `keep` keeps what it wants of each pair, cut as in the first pass. What each thread kept
+    /// comes in any order.
+    fn pass<T: Send>(
         &self,
         lanes: &[Lane],
         meter: &Meter,
-        keep: impl Fn(&PairBatch, &mut [Vec<KmerHit>; 2], &mut Vec<Labelled>) + Sync,
-    ) -> Result<Vec<Labelled>, Error> {
+        keep: impl Fn(Pair<'_>, u8, &mut [Vec<KmerHit>; 2]) -> Option<T> + Sync,
+    ) -> Result<Vec<T>, Error> {
         let states = genuma_reads::for_each_batch(
             lanes,
             self.means.threads,
             meter,
-            || (Vec::new(), [Vec::new(), Vec::new()]),
-            |(kept, scratch), batch| {
-                keep(batch, scratch, kept);
+            || (Vec::new(), <[Vec<KmerHit>; 2]>::default(), Trimmer::default()),
+            |(kept, scratch, trimmer), batch| {
+                kept.extend(batch.iter().filter_map(|pair| keep(trimmer.trim(pair), batch.sample, scratch)));
                 Ok::<(), Error>(())
             },
         )?;
-        let mut all: Vec<Labelled> = states.into_iter().flat_map(|s| s.0).collect();
-        all.sort_unstable_by(|a, b| (a.sample, &a.name, &a.mates).cmp(&(b.sample, &b.name, &b.mates)));
-        Ok(all)
+        Ok(states.into_iter().flat_map(|s| s.0).collect())
+    }
+
+    /// A pass of its own over both samples for the k-mers of variants that were asked for.
+    fn count_asked(&self, why: &Why, watch: &dyn Watch) -> Result<(), Error> {
+        let meter = Arc::new(Meter::default());
+        watch.begins("why", Some(meter.clone()));
+        self.pass::<()>(&self.lanes, &meter, |pair, sample, [scratch, _]| {
+            why.pair(pair, sample, scratch);
+            None
+        })?;
+        Ok(())
     }
 
     /// Second pass: the tumour's reads with such k-mers, grouped and assembled.
-    fn assemble(&self, picks: &[Pick], depths: Depths, watch: &dyn Watch) -> Result<Vec<Contig>, Error> {
+    fn assemble(&self, picks: &[Pick], why: Option<&mut Why>, watch: &dyn Watch) -> Result<Contigs, Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("assemble", Some(meter.clone()));
         let k = self.params.k;
         let map = KmerMap::new(picks.iter().map(|p| p.kmer));
         let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
-        let labelled = self.keep(&tumour, &meter, |batch, scratch, kept| {
-            for pair in batch.iter() {
-                if label::search(pair, k, &map, scratch) {
-                    kept.push(Labelled::keep(pair, batch.sample, scratch));
-                }
-            }
+        let mut labelled = self.pass(&tumour, &meter, |pair, sample, scratch| {
+            label::search(pair, k, &map, scratch).then(|| Labelled::keep(pair, sample, scratch))
         })?;
-        let limits = group::Limits {
-            most_carriers: (depths.kmer[TUMOUR as usize] * 20.0) as u32,
-            fewest_pairs: genotype::FEWEST_PAIRS,
-        };
+        labelled.sort_unstable_by(|a, b| (&a.name, &a.mates).cmp(&(&b.name, &b.mates)));
+        let mut ledger = Ledger::default();
+        ledger.made("assemble", "pairs with such k-mers", labelled.len() as u64);
         let parting: Vec<bool> = picks.iter().map(|p| p.parting).collect();
-        let groups = group::group(&labelled, &parting, limits);
-        let params = assemble::Params { k, fewest_pairs: genotype::FEWEST_PAIRS, most_contigs: 20 };
-        let contigs = in_order(
+        let gone = label::only_supported(&mut labelled, &parting, k);
+        ledger.left_out("assemble", "k-mers in reads, of errors that recur at their depth", gone);
+        let grouped = group::group(&labelled, &parting, assemble::FEWEST);
+        if let Some(why) = why {
+            why.grouped(picks, &labelled, &grouped);
+        }
+        let Grouped { groups, lone, not_parting } = grouped;
+        ledger.made("assemble", "groups of pairs", groups.len() as u64);
+        ledger.left_out("assemble", "pairs in groups too small", lone);
+        ledger.left_out("assemble", "pairs in groups where the samples do not part", not_parting);
+        let assembled = in_order(
             groups.len(),
             self.means.threads,
             || (),
-            |(), g| assemble::assemble(&groups[g], &labelled, params),
+            |(), g| assemble::assemble(&groups[g], &labelled, k),
         );
-        Ok(contigs.into_iter().flatten().collect())
+        let mut all = Assembled::default();
+        for Assembled { contigs, few, poor } in assembled {
+            all.contigs.extend(contigs);
+            all.few += few;
+            all.poor += poor;
+        }
+        ledger.left_out("assemble", "stacks of too few pairs", all.few);
+        ledger.left_out("assemble", "stacks with too few good bases where they differ from the normal", all.poor);
+        ledger.made("assemble", "contigs", all.contigs.len() as u64);
+        Ok(Contigs { contigs: all.contigs, ledger })
     }
 
     /// The reference and its index: the one beside it, the one of an earlier run, or a new one.
@@ -374,70 +448,92 @@ impl Job {
         compared.into_iter().collect::<Result<_, genuma_align::Error>>().map_err(Error::from)
     }
 
+    /// Third pass: the pairs of both samples that overlap a change.
+    fn recruit(&self, index: &recruit::Index, contigs: usize, watch: &dyn Watch) -> Result<Recruited, Error> {
+        let meter = Arc::new(Meter::default());
+        watch.begins("recruit", Some(meter.clone()));
+        let seen = recruit::Seen::new(index);
+        let pairs = self.pass(&self.lanes, &meter, |pair, sample, [scratch, _]| {
+            index.recruit(pair, sample, &seen, scratch)
+        })?;
+        Ok(index.settle(pairs, &seen, contigs))
+    }
+
+    /// The contigs with their reads.
+    fn loci(
+        &self,
+        contigs: Vec<Compared>,
+        members: &[Vec<u32>],
+        pairs: &[Kept],
+        thinned: &[[u32; 2]],
+    ) -> Vec<Locus> {
+        let contigs: Vec<Mutex<Option<Compared>>> = contigs.into_iter().map(|c| Mutex::new(Some(c))).collect();
+        let loci = in_order(
+            contigs.len(),
+            self.means.threads,
+            || (),
+            |(), c| {
+                let contig = contigs[c].lock().unwrap_or_else(|e| e.into_inner()).take();
+                contig.map(|contig| Locus::new(contig, &members[c], pairs, thinned[c]))
+            },
+        );
+        loci.into_iter().flatten().collect()
+    }
+
     /// Without a reference: the normal side of each contig, assembled from the recruited reads, and the contigs as
     /// compared with that.
     fn on_normals(
         &self,
-        contigs: &[Compared],
         assembled: &[Contig],
-        laid: &mut [Vec<Recruit>],
-        pairs: &[Labelled],
-    ) -> (Reference, Vec<Compared>) {
+        contigs: Vec<Compared>,
+        pairs: &[Kept],
+        thinned: &[[u32; 2]],
+    ) -> (Reference, Vec<Locus>) {
         let (n, threads) = (contigs.len(), self.means.threads);
-        let reads = &*laid;
-        let normals = in_order(n, threads, || (), |(), c| normal::assemble(&contigs[c], &reads[c], pairs));
+        let members = recruit::by_contig(pairs, n);
+        let alone = self.loci(contigs, &members, pairs, thinned);
+        let normals = in_order(n, threads, || (), |(), c| normal::assemble(&alone[c], pairs));
         let (genome, hits) = normal::genome(&normals);
         let compared =
             in_order(n, threads, || (), |(), c| compare::compare(&assembled[c], &hits[c], &genome));
-        // The contigs have gained surroundings since the reads were laid on them.
-        for (contig, reads) in compared.iter().zip(laid) {
-            reads.iter_mut().flat_map(|r| &mut r.at).for_each(|at| *at += contig.assembled.start as i32);
+        (genome, self.loci(compared, &members, pairs, thinned))
+    }
+
+    /// What the recruited reads say of their errors.
+    fn errors(&self, loci: &[Locus], pairs: &[Kept]) -> Errors {
+        let tallies = in_order(loci.len(), self.means.threads, || (), |(), l| loci[l].tallies(pairs));
+        let (mut bases, mut slips) = (errors::Tally::default(), slippage::Tally::default());
+        for (b, s) in &tallies {
+            bases.add(b);
+            slips.add(s);
         }
-        (genome, compared)
+        Errors::of(&bases, Slippage::of(&slips))
     }
+}
 
-    /// Third pass: the pairs of both samples that overlap a change, and how often each recruiting k-mer was seen.
-    fn recruit(&self, index: &recruit::Index, watch: &dyn Watch) -> Result<(Vec<Labelled>, Vec<u32>), Error> {
-        let meter = Arc::new(Meter::default());
-        watch.begins("recruit", Some(meter.clone()));
-        let seen = recruit::Seen::new(index);
-        let pairs = self.keep(&self.lanes, &meter, |batch, scratch, kept| {
-            kept.extend(batch.iter().filter_map(|pair| index.recruit(pair, batch.sample, &seen, scratch)));
-        })?;
-        Ok((pairs, seen.into_counts()))
-    }
+/// Bases of a reference that are known.
+fn known_bases(genome: &Reference) -> u64 {
+    let known = |seq: &Vec<u8>| seq.iter().filter(|b| b"ACGT".contains(b)).count() as u64;
+    genome.contigs.iter().map(|c| known(&c.seq)).sum()
+}
 
-    /// Weighs the findings of one contig.
-    fn judge(
-        &self,
-        c: usize,
-        contig: &Compared,
-        recruits: &[Recruit],
-        pairs: &[Labelled],
-        qualities: &Qualities,
-    ) -> Vec<Call> {
-        let copies = Copies::among(recruits, pairs);
-        let judge_one = |(f, finding): (usize, &compare::Finding)| {
-            let votes = evidence::votes(finding, &contig.seq, recruits, |r| r.oriented(pairs), qualities);
-            let supporting = votes.iter().filter(|v| v.alternative()).map(|v| v.pair).collect();
-            let mut by_sample: [Vec<Vote>; 2] = [Vec::new(), Vec::new()];
-            let mut left_out = [0u32; 2];
-            for vote in votes {
-                let sample = pairs[vote.pair as usize].sample as usize;
-                if copies.contains(vote.pair) {
-                    left_out[sample] += 1;
-                } else {
-                    by_sample[sample].push(vote);
-                }
-            }
-            let params = genotype::Params {
-                least_quality: self.params.least_quality,
-                mapq: finding.mapq,
-                ..genotype::Params::default()
-            };
-            let genotype = genotype::judge(&by_sample[0], &by_sample[1], left_out, params);
-            Call { change: finding.change.clone(), genotype, contig: c, finding: f, supporting }
-        };
-        contig.findings.iter().enumerate().map(judge_one).collect()
-    }
+/// Contigs with a change that reads may bear out; the others need none.
+fn worth_reads(compared: Vec<Compared>, ledger: &mut Ledger) -> Vec<Compared> {
+    let all = compared.len();
+    let mut contigs: Vec<Compared> = compared.into_iter().filter(|c| !c.findings.is_empty()).collect();
+    ledger.left_out("index", "contigs that differ in nothing from the reference", (all - contigs.len()) as u64);
+    let changed = contigs.len();
+    contigs.retain(Compared::is_well_read);
+    ledger.left_out("index", "contigs whose changes rest on poor bases only", (changed - contigs.len()) as u64);
+    contigs
+}
+
+/// Share of the places known in both samples at which each has another allele alone, if that is more than one person has.
+fn strangers(counts: &Counts) -> Option<f64> {
+    const SOLID: usize = 8;
+    let solid = |spectrum: &[u64]| spectrum.iter().skip(SOLID).sum::<u64>();
+    let all = counts.spectra.iter().map(|s| solid(s)).min().unwrap_or(0);
+    // Each such place shows in the roots on its two sides.
+    let share = counts.strangers as f64 / 2.0 / all.max(1) as f64;
+    (counts.strangers >= 20 && share > TWO_PEOPLE).then_some(share)
 }

@@ -1,31 +1,42 @@
-//! Second pass over both samples: every pair that overlaps a change, whichever allele it has.
+//! Third pass over both samples: every pair that overlaps a change, whichever allele it has.
 //!
 //! A contig's shared k-mers next to its novel stretch stand in both alleles; its novel k-mers stand in the tumour's
-//! only. Pairs that carry either are kept for the contig. Shared k-mers that turn out to be over-abundant are repeats
-//! and recruit nothing.
+//! only, those across the undone change in the normal's. Pairs that carry any of them are kept for the contig, if the
+//! k-mer stands but once in the genome: what else stands in many places is told by the genome, not by how often it is
+//! read, so that an amplified place keeps its reads. In a repeat, where no k-mer near the change is unique, those
+//! further off are taken: the pair is known by one mate and the other mate is weighed.
+//!
+//! A place of extreme depth is thinned: of its pairs a half, a quarter, an eighth is kept, chosen by their names, the
+//! same half whatever the order of reads.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::encode::kmers;
 use genuma_reads::Pair;
+use genuma_reads::fasta::Reference;
+use serde::{Deserialize, Serialize};
 
 use crate::compare::Compared;
 use crate::kmer_map::KmerMap;
-use crate::label::{self, KmerHit, Labelled, Read};
+use crate::label::{KmerHit, Read, lookup};
 
 /// Shared k-mers are taken from this many bases beyond the novel stretch.
 const REACH: usize = 40;
-
 /// Only one k-mer in so many recruits: a read that covers the change has several all the same.
 const STRIDE: usize = 4;
+/// Where the change lies in a repeat: how far off a k-mer may lie by which a mate is known, and one in how many is taken.
+const FAR: usize = 450;
+const FAR_STRIDE: usize = 16;
+/// Unique k-mers beside a change, on each side, that make it unnecessary to look further off.
+const ENOUGH: usize = 3;
+/// Pairs of a sample with one k-mer from which a place is thinned.
+const DEEP: u32 = 4096;
 
-/// Where a recruiting k-mer stands on a contig.
+/// Where a recruiting k-mer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Site {
+struct Site {
     rank: u32,
     contig: u32,
-    at: u32,
-    forward: bool,
 }
 
 /// The recruiting k-mers of all contigs.
@@ -35,144 +46,277 @@ pub struct Index {
     map: KmerMap,
     /// Sorted by rank.
     sites: Vec<Site>,
-    distinct: usize,
-    most: u32,
+    /// Of each rank the first of its sites, and one more.
+    starts: Vec<u32>,
+    /// Whether it is known that all of them stand once in the genome.
+    unique: bool,
+    /// Contigs without a k-mer of their own.
+    pub nowhere_unique: u64,
 }
 
-/// How often each recruiting k-mer was met, counted by all threads; no further once it is known as a repeat.
+/// How often each recruiting k-mer was met in each sample, counted by all threads.
 #[derive(Debug)]
-pub struct Seen(Vec<AtomicU32>);
+pub struct Seen(Vec<[AtomicU32; 2]>);
 
 impl Seen {
     /// Nothing met yet.
     pub fn new(index: &Index) -> Seen {
-        Seen((0..index.distinct).map(|_| AtomicU32::new(0)).collect())
-    }
-
-    /// The counts, by rank.
-    pub fn into_counts(self) -> Vec<u32> {
-        self.0.into_iter().map(AtomicU32::into_inner).collect()
+        Seen((1..index.starts.len()).map(|_| Default::default()).collect())
     }
 }
 
-/// Offsets kept of a read on a contig.
-pub const OFFSETS: usize = 3;
-
-/// A read laid on a contig by its k-mers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recruit {
-    /// Index among the recruited pairs.
-    pub pair: u32,
-    /// Which mate.
-    pub mate: u8,
-    /// Whether the read runs with the contig.
-    pub forward: bool,
-    /// Contig positions of the oriented read's first base, by its k-mers, most votes first: they differ where an
-    /// insertion or deletion lies between, or where the contig has a sequence twice. Unused places repeat the first.
-    pub at: [i32; OFFSETS],
+/// A pair kept for some contigs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Kept {
+    /// Which sample it is from.
+    pub sample: u8,
+    /// Template name.
+    #[serde(with = "serde_bytes")]
+    pub name: Vec<u8>,
+    /// The mates.
+    pub mates: [Read; 2],
+    /// The contigs, ascending.
+    pub contigs: Vec<u32>,
 }
 
-impl Recruit {
-    /// The read, turned to run with the contig.
-    pub fn oriented(&self, pairs: &[Labelled]) -> Read {
-        let read = &pairs[self.pair as usize].mates[self.mate as usize];
-        if self.forward { read.clone() } else { read.reversed() }
+/// What the pass has kept.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Recruited {
+    /// Pairs by sample, name and bases.
+    pub pairs: Vec<Kept>,
+    /// For each contig and sample: one pair in so many was kept.
+    pub thinned: Vec<[u32; 2]>,
+}
+
+/// A candidate for recruiting.
+struct Candidate {
+    kmer: u64,
+    contig: u32,
+    /// Bases between it and the change; 0 when it overlaps.
+    off: u32,
+    /// Whether it lies before the change.
+    before: bool,
+}
+
+/// Candidates of one contig: beside every change, on the contig and on what the normal has there.
+fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
+    let novel = (0..contig.novel.len()).filter(|&at| contig.novel[at]);
+    let changed = contig.findings.iter().flat_map(|f| [f.at.start, f.at.end]);
+    let places: Vec<usize> = novel.chain(changed).collect();
+    let (Some(&start), Some(&end)) = (places.iter().min(), places.iter().max()) else { return };
+    let mut take = |seq: &[u8], start: usize, end: usize| {
+        let window = start.saturating_sub(FAR)..(end + FAR).min(seq.len());
+        if window.start >= window.end {
+            return;
+        }
+        for (at, kmer) in kmers(&seq[window.clone()], k).map(|(at, kmer)| (at + window.start, kmer)) {
+            let to = at + k as usize;
+            let near = at + REACH >= start && to <= end + REACH;
+            let stride = if near { STRIDE } else { FAR_STRIDE };
+            if at % stride != 0 || kmer.forward == kmer.reverse {
+                continue;
+            }
+            let before = to <= start;
+            let off = if before { start - to } else { at.saturating_sub(end) };
+            let off = if near { 0 } else { off as u32 + 1 };
+            out.push(Candidate { kmer: kmer.canonical(), contig: c, off, before: at + k as usize / 2 < usize::midpoint(start, end) });
+        }
+    };
+    take(&contig.seq, start, end);
+    for f in &contig.findings {
+        let right = usize::try_from(f.at.end as i32 + f.right_shift).unwrap_or(0);
+        // Only what crosses the change: the rest stands on the contig.
+        for (normal, from, to) in [(&f.left_normal, f.at.start, f.at.start), (&f.right_normal, right, right)] {
+            let reach = from.saturating_sub(k as usize - 1)..(to + k as usize - 1).min(normal.len());
+            if reach.start < reach.end {
+                take(&normal[reach.clone()], from - reach.start, to - reach.start);
+            }
+        }
     }
 }
 
 impl Index {
-    /// Indexes the novel stretches of `contigs` and their surroundings. A k-mer seen more than `most` times in the
-    /// reads is a repeat.
-    pub fn new(contigs: &[Compared], k: u32, most: u32) -> Index {
-        let mut entries: Vec<(u64, Site)> = Vec::new();
-        for (c, contig) in contigs.iter().enumerate() {
-            let reach = near_novel(&contig.novel, REACH);
-            for (at, kmer) in kmers(&contig.seq, k).filter(|(at, _)| at % STRIDE == 0) {
-                let canonical = kmer.canonical();
-                if reach[at..at + k as usize].iter().all(|&n| n) && kmer.forward != kmer.reverse {
-                    let forward = canonical == kmer.forward;
-                    entries.push((canonical, Site { rank: 0, contig: c as u32, at: at as u32, forward }));
+    /// Indexes the novel stretches of `contigs` and their surroundings. `genome` tells which k-mers stand in several places;
+    /// without one all are taken.
+    pub fn new(contigs: &[Compared], k: u32, genome: Option<&Reference>, threads: usize) -> Index {
+        let mut all = Vec::new();
+        for (c, contig) in (0..).zip(contigs) {
+            candidates(contig, c, k, &mut all);
+        }
+        let mut distinct: Vec<u64> = all.iter().map(|c| c.kmer).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let copies = genome.map(|genome| copies(&distinct, k, genome, threads));
+        let copies_of = |c: &Candidate| {
+            copies.as_ref().map_or(1, |copies| copies[distinct.partition_point(|&d| d < c.kmer)])
+        };
+        let mut entries: Vec<(u64, u32)> = Vec::new();
+        let mut nowhere_unique = 0;
+        for own in all.chunk_by(|a, b| a.contig == b.contig) {
+            // The tumour's own stand nowhere in the genome; those that both alleles have must stand there once.
+            let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
+                own.iter().filter(|c| c.off == 0 && copies_of(c) <= 1).partition(|c| copies_of(c) == 0);
+            let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
+            if beside(true) < ENOUGH && beside(false) < ENOUGH {
+                // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
+                chosen.clear();
+            }
+            for before in [true, false] {
+                let beside = shared.iter().filter(|c| c.before == before).count();
+                if beside < ENOUGH {
+                    let mut far: Vec<&Candidate> =
+                        own.iter().filter(|c| c.off > 0 && c.before == before && copies_of(c) == 1).collect();
+                    far.sort_by_key(|c| c.off);
+                    shared.extend(far.into_iter().take(2 * ENOUGH));
                 }
             }
+            chosen.append(&mut shared);
+            if chosen.is_empty() {
+                // A repeat as long as fragments are: all that is left is to take its copies together.
+                nowhere_unique += 1;
+                chosen = own.iter().filter(|c| c.off == 0).collect::<Vec<_>>();
+            }
+            entries.extend(chosen.iter().map(|c| (c.kmer, c.contig)));
         }
         entries.sort_unstable();
-        let mut distinct: Vec<u64> = entries.iter().map(|e| e.0).collect();
-        distinct.dedup();
-        let mut rank = 0u32;
-        let mut sites = Vec::with_capacity(entries.len());
-        for (i, (kmer, site)) in entries.iter().enumerate() {
-            if i > 0 && entries[i - 1].0 != *kmer {
-                rank += 1;
+        entries.dedup();
+        let (mut kmers, mut sites, mut starts) = (Vec::new(), Vec::with_capacity(entries.len()), Vec::new());
+        for (kmer, contig) in entries {
+            if kmers.last() != Some(&kmer) {
+                kmers.push(kmer);
+                starts.push(sites.len() as u32);
             }
-            sites.push(Site { rank, ..*site });
+            sites.push(Site { rank: kmers.len() as u32 - 1, contig });
         }
-        Index { k, distinct: distinct.len(), map: KmerMap::new(distinct.into_iter()), sites, most }
+        starts.push(sites.len() as u32);
+        let map = KmerMap::new(kmers.into_iter());
+        Index { k, map, sites, starts, unique: genome.is_some(), nowhere_unique }
     }
 
-    /// Keeps the pair if a mate carries a recruiting k-mer that is not known as a repeat yet.
-    pub fn recruit(
-        &self,
-        pair: Pair<'_>,
-        sample: u8,
-        seen: &Seen,
-        scratch: &mut [Vec<KmerHit>; 2],
-    ) -> Option<Labelled> {
-        if !label::search(pair, self.k, &self.map, scratch) {
+    /// Keeps the pair if a mate carries a recruiting k-mer, for every contig that has it.
+    pub fn recruit(&self, pair: Pair<'_>, sample: u8, seen: &Seen, hits: &mut Vec<KmerHit>) -> Option<Kept> {
+        hits.clear();
+        pair.mates.iter().for_each(|mate| lookup(mate.seq, self.k, &self.map, hits));
+        if hits.is_empty() {
             return None;
         }
-        let mut useful = false;
-        for hit in scratch.iter().flatten() {
-            let seen = &seen.0[hit.rank as usize];
-            // A repeat is only read: its counter would wander between the caches of all threads.
-            useful |=
-                seen.load(Ordering::Relaxed) <= self.most && seen.fetch_add(1, Ordering::Relaxed) < self.most;
-        }
-        useful.then(|| Labelled::keep(pair, sample, scratch))
-    }
-
-    /// Lays the recruited pairs on their contigs: for each contig its reads, in the order of `pairs`. k-mers `seen`
-    /// too often lay nothing.
-    pub fn lay(&self, pairs: &[Labelled], seen: &[u32], contigs: usize) -> Vec<Vec<Recruit>> {
-        let mut laid: Vec<Vec<Recruit>> = vec![Vec::new(); contigs];
-        let mut offsets: Vec<(u32, bool, i32)> = Vec::new();
-        for (p, pair) in pairs.iter().enumerate() {
-            for mate in [0u8, 1] {
-                let len = pair.mates[mate as usize].seq.len() as i32;
-                offsets.clear();
-                for hit in pair.hits[mate as usize].iter().filter(|h| seen[h.rank as usize] <= self.most) {
-                    for site in self.sites_of(hit.rank) {
-                        let forward = hit.forward == site.forward;
-                        let at = if forward { hit.at as i32 } else { len - self.k as i32 - hit.at as i32 };
-                        offsets.push((site.contig, forward, site.at as i32 - at));
-                    }
-                }
-                offsets.sort_unstable();
-                for same in offsets.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-                    let mut votes: Vec<(usize, i32)> =
-                        same.chunk_by(|a, b| a.2 == b.2).map(|v| (v.len(), v[0].2)).collect();
-                    votes.sort_unstable_by_key(|&(n, at)| (std::cmp::Reverse(n), at));
-                    let at = std::array::from_fn(|i| votes.get(i).unwrap_or(&votes[0]).1);
-                    let (contig, forward, _) = same[0];
-                    laid[contig as usize].push(Recruit { pair: p as u32, mate, forward, at });
-                }
+        hits.sort_unstable_by_key(|h| h.rank);
+        hits.dedup_by_key(|h| h.rank);
+        let lot = lot(pair.name);
+        let mut contigs = Vec::new();
+        for hit in hits.iter() {
+            let before = seen.0[hit.rank as usize][usize::from(sample)].fetch_add(1, Relaxed);
+            // Thinning only ever becomes stricter: who is kept at the end was kept before.
+            if drawn(lot, before) {
+                contigs.extend(self.sites_of(hit.rank).iter().map(|s| s.contig));
             }
         }
-        laid
+        if contigs.is_empty() {
+            return None;
+        }
+        contigs.sort_unstable();
+        contigs.dedup();
+        Some(Kept { sample, name: pair.name.to_vec(), mates: pair.mates.map(Read::keep), contigs })
+    }
+
+    /// What was kept, in order, with places of extreme depth thinned alike.
+    pub fn settle(&self, mut pairs: Vec<Kept>, seen: &Seen, contigs: usize) -> Recruited {
+        let seen: Vec<[u32; 2]> =
+            seen.0.iter().map(|s| [s[0].load(Relaxed), s[1].load(Relaxed)]).collect();
+        let depth = self.depth(&seen, contigs);
+        let mut hits = Vec::new();
+        for pair in &mut pairs {
+            let (lot, sample) = (lot(&pair.name), usize::from(pair.sample));
+            hits.clear();
+            pair.mates.iter().for_each(|mate| lookup(&mate.seq, self.k, &self.map, &mut hits));
+            pair.contigs.clear();
+            for hit in &hits {
+                let own = seen[hit.rank as usize][sample];
+                let sites = self.sites_of(hit.rank).iter().map(|s| s.contig);
+                pair.contigs.extend(sites.filter(|&c| drawn(lot, own.max(depth[c as usize][sample]))));
+            }
+            pair.contigs.sort_unstable();
+            pair.contigs.dedup();
+        }
+        pairs.retain(|pair| !pair.contigs.is_empty());
+        pairs.sort_unstable();
+        let thinned = depth.into_iter().map(|depth| depth.map(|n| 1 << level(n))).collect();
+        Recruited { pairs, thinned }
+    }
+
+    /// Pairs of each contig, by its k-mers: the most that one of them was met with, as all are unique. Where it is not known
+    /// which are, the median, as a repeat among them says nothing of the place.
+    fn depth(&self, seen: &[[u32; 2]], contigs: usize) -> Vec<[u32; 2]> {
+        let mut all: Vec<[Vec<u32>; 2]> = vec![Default::default(); contigs];
+        for site in &self.sites {
+            for (all, &seen) in all[site.contig as usize].iter_mut().zip(&seen[site.rank as usize]) {
+                all.push(seen);
+            }
+        }
+        let told = |mut counts: Vec<u32>| {
+            counts.sort_unstable();
+            let at = if self.unique { counts.len().saturating_sub(1) } else { counts.len() / 2 };
+            counts.get(at).copied().unwrap_or(0)
+        };
+        all.into_iter().map(|counts| counts.map(told)).collect()
     }
 
     fn sites_of(&self, rank: u32) -> &[Site] {
-        let from = self.sites.partition_point(|s| s.rank < rank);
-        let to = self.sites.partition_point(|s| s.rank <= rank);
-        &self.sites[from..to]
+        &self.sites[self.starts[rank as usize] as usize..self.starts[rank as usize + 1] as usize]
     }
 }
 
-/// Marks the bases within `reach` of a novel one.
-fn near_novel(novel: &[bool], reach: usize) -> Vec<bool> {
-    let mut near = vec![false; novel.len()];
-    for (i, _) in novel.iter().enumerate().filter(|(_, n)| **n) {
-        let range = i.saturating_sub(reach)..(i + reach + 1).min(novel.len());
-        near[range].fill(true);
-    }
-    near
+/// How often a place with so many pairs is halved.
+fn level(pairs: u32) -> u32 {
+    (pairs / DEEP).checked_ilog2().map_or(0, |l| l + 1)
 }
+
+/// Whether a pair stays at a place with so many pairs.
+fn drawn(lot: u64, pairs: u32) -> bool {
+    lot.leading_zeros() >= level(pairs)
+}
+
+/// A number that only the name decides, every bit by chance (FNV-1a, and a finaliser).
+fn lot(name: &[u8]) -> u64 {
+    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ (hash >> 29)
+}
+
+/// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than 255.
+fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
+    const PIECE: usize = 1 << 20;
+    let map = KmerMap::new(distinct.iter().copied());
+    let pieces: Vec<&[u8]> = genome
+        .contigs
+        .iter()
+        .flat_map(|c| {
+            (0..c.seq.len()).step_by(PIECE).map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
+        })
+        .collect();
+    let counted = crate::pipeline::in_order(
+        pieces.len(),
+        threads,
+        || (),
+        |(), i| {
+            let mut hits = Vec::new();
+            lookup(pieces[i], k, &map, &mut hits);
+            hits.into_iter().map(|h| h.rank).collect::<Vec<u32>>()
+        },
+    );
+    let mut copies = vec![0u8; distinct.len()];
+    for rank in counted.into_iter().flatten() {
+        copies[rank as usize] = copies[rank as usize].saturating_add(1);
+    }
+    copies
+}
+
+/// The kept pairs of every contig: indices into [`Recruited::pairs`], ascending.
+pub fn by_contig(pairs: &[Kept], contigs: usize) -> Vec<Vec<u32>> {
+    let mut all = vec![Vec::new(); contigs];
+    for (p, pair) in (0..).zip(pairs) {
+        pair.contigs.iter().for_each(|&c| all[c as usize].push(p));
+    }
+    all
+}
+

@@ -1,8 +1,12 @@
 //! Root counters → interesting k-mers: seen in the tumour, absent from the normal.
 //!
 //! The rule looks at one root at a time, so it runs inside the counter while the root's bin is in memory
-//! (cadenelli2019, section 2.4). It is generous on purpose: on simulated tumours it leaves a few hundred false
-//! loci in 5 Mbp, which grouping and evidence remove, while fixed thresholds lose two fifths of the true ones.
+//! (cadenelli2019, section 2.4). It is generous on purpose: it leaves a few hundred false loci in 5 Mbp, which
+//! grouping and evidence remove, while fixed thresholds lose two fifths of the true ones. What it allows for, errors
+//! in the tumour and contamination of the normal, is reckoned from the depth of the root itself wherever the normal
+//! has the root, so that amplified, captured and repeated places are held to their own measure.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{mask, revcomp};
@@ -23,40 +27,87 @@ pub struct Pick {
     pub parting: bool,
 }
 
-/// The most normal occurrences that contamination by the tumour may explain, given the tumour's count.
-pub fn normal_allowance(tumour: u32) -> u32 {
-    tumour / 6
-}
-
 /// Chance that a read shows one particular wrong base: an upper bound, since it only has to tell repeats apart.
 const ERROR: f64 = 0.0015;
 
-/// Fewest occurrences of an extension that errors do not explain, when the root stands `depth` times in the tumour:
-/// mean and four standard deviations of the errors. In a repeat of many copies errors recur, and the bar rises.
-fn beyond_errors(depth: u32) -> f64 {
-    let errors = f64::from(depth) * ERROR;
+/// Fewest occurrences of a sequence that errors do not explain where the tumour's depth is `depth`: mean and four
+/// standard deviations of the errors. In a repeat of many copies errors recur, and the bar rises.
+pub fn beyond_errors(depth: f64) -> f64 {
+    let errors = depth * ERROR;
     1.0 + errors + 4.0 * errors.sqrt()
 }
 
-/// Pushes the k-mers of a root that are seen `least` times or more in the tumour and are absent from the normal,
-/// up to [`normal_allowance`]. Palindromic k-mers have no direction and cannot anchor a read: they are left out.
-pub fn select(k: u32, least: u32, root: &RootCounters, picks: &mut Vec<Pick>) {
-    let total = |sample: u8| root.counts.iter().map(|c| c[sample as usize]).sum::<u32>();
-    let (in_normal, bar) = (total(NORMAL), beyond_errors(total(TUMOUR)));
-    for (slot, counts) in root.counts.iter().enumerate() {
-        let (tumour, normal) = (counts[TUMOUR as usize], counts[NORMAL as usize]);
-        if tumour < least || normal > normal_allowance(tumour) {
-            continue;
+/// The rule, and what it has seen of the samples as a whole.
+#[derive(Debug)]
+pub struct Select {
+    k: u32,
+    /// Fewest tumour occurrences.
+    least: u32,
+    /// Depth of the normal over that of the tumour.
+    ratio: f64,
+    strangers: AtomicU64,
+}
+
+/// Share of the tumour's depth, at its own depth, that contamination by the tumour may leave in the normal.
+const CONTAMINATION: f64 = 1.0 / 6.0;
+/// However often the tumour has it, a k-mer that the normal has in more than this share of a root's depth is germline.
+const GERMLINE: f64 = 1.0 / 12.0;
+/// Fewest occurrences in the tumour from which one in the normal is forgiven.
+const CLEAR: u32 = 4;
+/// Fewest occurrences of a root in each sample from which it can be said which alleles the sample has.
+const SOLID: u32 = 8;
+
+impl Select {
+    /// For samples of `kmers` k-mers in all, a tumour of about `depth` occurrences a k-mer (0: not known).
+    pub fn new(k: u32, least: u32, kmers: [u64; 2], depth: f64) -> Select {
+        let ratio = kmers[NORMAL as usize] as f64 / kmers[TUMOUR as usize].max(1) as f64;
+        Select { k, least: least.max(beyond_errors(depth).ceil() as u32), ratio, strangers: AtomicU64::new(0) }
+    }
+
+    /// Roots of which each sample has but one extension, the other one: between two people they are everywhere, in one
+    /// person almost nowhere.
+    pub fn strangers(&self) -> u64 {
+        self.strangers.load(Relaxed)
+    }
+
+    /// Pushes the k-mers of a root that the tumour has often enough and the normal lacks, but for what contamination
+    /// explains. Palindromic k-mers have no direction and cannot anchor a read: they are left out.
+    pub fn root(&self, root: &RootCounters, picks: &mut Vec<Pick>) {
+        let total = |sample: u8| root.counts.iter().map(|c| c[sample as usize]).sum::<u32>();
+        let (in_normal, in_tumour) = (total(NORMAL), total(TUMOUR));
+        if in_tumour < self.least {
+            return;
         }
-        let parting = in_normal > normal;
-        if parting && f64::from(tumour) < bar {
-            continue;
+        let bar = beyond_errors(f64::from(in_tumour));
+        for (slot, counts) in root.counts.iter().enumerate() {
+            let (tumour, normal) = (counts[TUMOUR as usize], counts[NORMAL as usize]);
+            if tumour < self.least {
+                continue;
+            }
+            let parting = in_normal > normal;
+            // Where the normal has the root its own depth tells what there would be of a germline allele.
+            let ratio = if parting { f64::from(in_normal) / f64::from(in_tumour) } else { self.ratio };
+            let most = f64::from(tumour) * ratio * CONTAMINATION;
+            let most = if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most };
+            // One read of the normal may be wrong.
+            let most = if tumour >= CLEAR.max(2 * self.least) { most.max(1.0) } else { most };
+            if f64::from(normal) > most || parting && f64::from(tumour) < bar {
+                continue;
+            }
+            let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
+            let word = (first << (2 * (self.k - 1)) | root.stem << 2 | last) & mask(self.k);
+            let reverse = revcomp(word, self.k);
+            if word != reverse {
+                picks.push(Pick { kmer: word.min(reverse), tumour, normal, parting });
+            }
         }
-        let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
-        let word = (first << (2 * (k - 1)) | root.stem << 2 | last) & mask(k);
-        let reverse = revcomp(word, k);
-        if word != reverse {
-            picks.push(Pick { kmer: word.min(reverse), tumour, normal, parting });
+        if in_normal >= SOLID && in_tumour >= SOLID {
+            let share = |c: &[u32; 2]| u64::from(c[0]) * u64::from(c[1]);
+            // One read in sixteen may be wrong.
+            let common = root.counts.iter().map(share).sum::<u64>();
+            if common * 16 <= u64::from(in_normal) * u64::from(in_tumour) {
+                self.strangers.fetch_add(1, Relaxed);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use genuma_reads::fasta::Reference;
 use crate::change::{Breakend, Change, Side};
 use crate::event::{Class, Event};
 use crate::genotype::{Filter, Genotype, Support};
-use crate::pipeline::Call;
+use crate::locus::Call;
 
 /// One data line, ready to be sorted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -283,7 +283,7 @@ impl Writer<'_> {
             quality,
             class.name(),
             c.info,
-            call.contig + 1,
+            call.locus + 1,
             sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
             sample(tumour, "0/1"),
         );

@@ -8,7 +8,7 @@ mod adjacency;
 mod normalise;
 mod report;
 mod score;
-pub(crate) mod vcf;
+pub mod vcf;
 
 pub use report::render;
 pub use score::{Class, False, Miss, Outcome, Part, Scores};

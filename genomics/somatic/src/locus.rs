@@ -1,0 +1,176 @@
+//! A place where the tumour may have changed: its contig, the reads of both samples on it, and what was made of them.
+
+use genuma_reads::{NORMAL, TUMOUR};
+
+use crate::change::Change;
+use crate::compare::Compared;
+use crate::errors::{self, Errors, OnSequence};
+use crate::event::{self, STRUCTURAL};
+use crate::evidence::Evidence;
+use crate::genotype::{self, Filter, Genotype, Kind};
+use crate::haplotype;
+use crate::label::Read;
+use crate::lay::{self, Recruit};
+use crate::recruit::Kept;
+use crate::slippage::{self, Repeat};
+
+/// A judged change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// What changed.
+    pub change: Change,
+    /// What kind of errors look like it.
+    pub kind: Kind,
+    /// The verdict.
+    pub genotype: Genotype,
+    /// Molecules of the tumour at the place, whether they tell the alleles apart or not.
+    pub molecules: u32,
+    /// Index of the locus that shows it.
+    pub locus: usize,
+    /// Index of the finding on its contig.
+    pub finding: usize,
+    /// Pairs with the tumour allele that stand for their molecules: indices into [`crate::recruit::Recruited::pairs`].
+    pub supporting: Vec<u32>,
+}
+
+/// A contig with its reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locus {
+    /// The contig as compared.
+    pub contig: Compared,
+    /// The reads laid on it, by pair and mate.
+    pub recruits: Vec<Recruit>,
+    /// One pair in so many was kept here, normal and tumour.
+    pub thinned: [u32; 2],
+    /// Other loci that show other changes of the same place, by index.
+    pub rivals: Vec<usize>,
+}
+
+/// Distance of two changes, bases, within which they are held against each other's reads.
+const BESIDE: usize = 100;
+/// Rivals of a locus, those of the most reads first.
+const RIVALS: usize = 8;
+
+/// Finds the rivals of all loci.
+pub fn find_rivals(loci: &mut [Locus]) {
+    let mut places: Vec<((usize, usize), usize)> = (0..)
+        .zip(loci.iter())
+        .flat_map(|(l, locus)| locus.places().into_iter().map(move |place| (place, l)))
+        .collect();
+    places.sort_unstable();
+    let found: Vec<Vec<usize>> = (0..loci.len())
+        .map(|l| {
+            let mut near: Vec<usize> = Vec::new();
+            for (chrom, pos) in loci[l].places() {
+                let from = places.partition_point(|p| p.0 < (chrom, pos.saturating_sub(BESIDE)));
+                let within = places[from..].iter().take_while(|p| p.0 <= (chrom, pos + BESIDE));
+                near.extend(within.map(|p| p.1).filter(|&other| other != l));
+            }
+            near.sort_unstable();
+            near.dedup();
+            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.depth), other));
+            near.truncate(RIVALS);
+            near
+        })
+        .collect();
+    for (locus, rivals) in loci.iter_mut().zip(found) {
+        locus.rivals = rivals;
+    }
+}
+
+/// Small changes on one contig from which it is not a changed place but another one.
+const DIVERGENT: usize = 10;
+impl Locus {
+    /// Lays pairs (`members`, indices into `pairs`) on a contig.
+    pub fn new(contig: Compared, members: &[u32], pairs: &[Kept], thinned: [u32; 2]) -> Locus {
+        let recruits = lay::lay(&contig, members, pairs);
+        Locus { contig, recruits, thinned, rivals: Vec::new() }
+    }
+
+    /// The places its changes touch.
+    fn places(&self) -> Vec<(usize, usize)> {
+        self.contig.findings.iter().flat_map(|f| event::places(&f.change)).collect()
+    }
+
+    /// What its reads say, held against its own haplotypes and those of its rivals among `loci`.
+    pub fn evidence<'a>(&'a self, loci: &[Locus], pairs: &'a [Kept], errors: &'a Errors) -> Evidence<'a> {
+        let mut haplotypes = haplotype::of(&self.contig);
+        let rivals = self.rivals.iter().map(|&r| &loci[r].contig);
+        haplotypes.extend(rivals.filter_map(|rival| haplotype::of_rival(&self.contig, rival)));
+        Evidence::of(&self.contig, haplotypes, &self.recruits, pairs, errors)
+    }
+
+    /// The reads of one sample, or of both, along the contig.
+    fn reads<'a>(&'a self, pairs: &'a [Kept]) -> impl Iterator<Item = (&'a Recruit, u8, Read)> {
+        self.recruits.iter().map(|r| (r, pairs[r.pair as usize].sample, r.oriented(pairs)))
+    }
+
+    /// What the reads say of the errors in them: their bases against the contig's, away from what changed; and the lengths
+    /// of the repeats beside it in the normal.
+    pub fn tallies(&self, pairs: &[Kept]) -> (errors::Tally, slippage::Tally) {
+        let seq = &self.contig.seq;
+        let mut changed = vec![false; seq.len()];
+        for finding in &self.contig.findings {
+            changed[finding.at.start.saturating_sub(1)..(finding.at.end + 1).min(seq.len())].fill(true);
+        }
+        let reads: Vec<(&Recruit, u8, Read)> = self.reads(pairs).collect();
+        let on: Vec<OnSequence<'_>> = reads
+            .iter()
+            .map(|(r, sample, read)| OnSequence {
+                sample: *sample,
+                first_forward: r.first_forward(),
+                at: r.at[0],
+                read,
+            })
+            .collect();
+        let mut slips = slippage::Tally::default();
+        for repeat in Repeat::all(seq) {
+            if changed[repeat.start.saturating_sub(1)..(repeat.end + 1).min(seq.len())].contains(&true) {
+                continue;
+            }
+            let covers = |r: &Recruit, read: &Read| {
+                r.at[0] < repeat.start as i32 && r.at[0] + read.seq.len() as i32 > repeat.end as i32
+            };
+            let lengths: Vec<usize> = reads
+                .iter()
+                .filter(|(r, sample, read)| *sample == NORMAL && covers(r, read))
+                .filter_map(|(r, _, read)| repeat.in_read(seq, &read.seq, &r.at))
+                .collect();
+            slips.add_reads(repeat.unit, repeat.len(), &lengths);
+        }
+        (errors::Tally::of(seq, &changed, &on), slips)
+    }
+
+    /// Weighs the contig's changes.
+    pub fn judge(&self, number: usize, evidence: &Evidence<'_>, least_quality: f64) -> Vec<Call> {
+        let small = self.contig.findings.iter().filter(|f| is_small(&f.change)).count();
+        let judge_one = |(f, finding): (usize, &crate::compare::Finding)| {
+            let [normal, tumour] = evidence.votes(f);
+            let params = genotype::Params {
+                kind: evidence.kind(f),
+                molecules: evidence.molecules_at(f),
+                least_quality,
+                mapq: finding.mapq,
+                ..genotype::Params::default()
+            };
+            let mut genotype = genotype::judge(&normal, &tumour, params);
+            if small >= DIVERGENT && is_small(&finding.change) {
+                genotype.filters.insert(Filter::Divergent);
+            }
+            let both = normal.iter().chain(&tumour);
+            let mut supporting: Vec<u32> = both.filter(|v| v.alternative()).map(|v| v.pair).collect();
+            supporting.sort_unstable();
+            let (change, kind) = (finding.change.clone(), params.kind);
+            let molecules = params.molecules[usize::from(TUMOUR)];
+            Call { change, kind, genotype, locus: number, finding: f, molecules, supporting }
+        };
+        self.contig.findings.iter().enumerate().map(judge_one).collect()
+    }
+}
+
+fn is_small(change: &Change) -> bool {
+    match change {
+        Change::Allele { reference, alternative, .. } => reference.len().abs_diff(alternative.len()) < STRUCTURAL,
+        _ => false,
+    }
+}

@@ -1,0 +1,96 @@
+//! PCR copies: pairs that start and end at the same places come from one molecule.
+//!
+//! Copies share what damage and PCR did to their molecule, but each is read anew; so the evidence of copies is added
+//! up as that of one molecule, and a molecule counts once.
+
+use std::collections::HashMap;
+
+use crate::recruit::Kept;
+
+/// Bases compared at the start of each mate.
+const PREFIX: usize = 32;
+/// Bases by which pairs that may be copies are found: the start of either mate without an error.
+const KEY: usize = 12;
+/// Differences allowed over both prefixes: sequencing errors in one of the copies.
+const DIFFERENCES: usize = 4;
+
+fn differ(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take(PREFIX).filter(|(x, y)| x != y).count()
+}
+
+/// Copies are read from the same end or from the other.
+fn same_molecule(a: &Kept, b: &Kept) -> bool {
+    let ends = |x: usize, y: usize| {
+        let one = differ(&a.mates[0].seq, &b.mates[x].seq);
+        one <= DIFFERENCES && one + differ(&a.mates[1].seq, &b.mates[y].seq) <= DIFFERENCES
+    };
+    a.sample == b.sample && (ends(0, 1) || ends(1, 0))
+}
+
+/// The molecule of each pair of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Molecules {
+    /// Pair and the pair that stands for its molecule, by pair.
+    of: Vec<(u32, u32)>,
+}
+
+impl Molecules {
+    /// Finds the copies among some pairs (indices into `pairs`, ascending). The first pair of a molecule stands for it.
+    pub fn among(members: &[u32], pairs: &[Kept]) -> Molecules {
+        // By either mate's start: the pairs that stand for a molecule.
+        let mut begun: HashMap<(u8, &[u8]), Vec<u32>> = HashMap::new();
+        let mut of = Vec::with_capacity(members.len());
+        for &member in members {
+            let pair = &pairs[member as usize];
+            let keys = [0, 1].map(|m| pair.mates[m].seq.get(..KEY).map(|seq| (pair.sample, seq)));
+            let known = keys.iter().flatten().filter_map(|key| begun.get(key)).flatten().copied();
+            let head = known.filter(|&other| same_molecule(&pairs[other as usize], pair)).min();
+            if head.is_none() {
+                for key in keys.into_iter().flatten() {
+                    begun.entry(key).or_default().push(member);
+                }
+            }
+            of.push((member, head.unwrap_or(member)));
+        }
+        Molecules { of }
+    }
+
+    /// The pair that stands for the molecule of `pair`, itself or an earlier one.
+    pub fn of(&self, pair: u32) -> u32 {
+        self.of.binary_search_by_key(&pair, |m| m.0).map_or(pair, |at| self.of[at].1)
+    }
+
+    /// Whether another pair stands for its molecule.
+    pub fn is_copy(&self, pair: u32) -> bool {
+        self.of(pair) != pair
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::label::Read;
+
+    fn pair(sample: u8, mates: [&[u8]; 2]) -> Kept {
+        let read = |seq: &[u8]| Read { seq: seq.to_vec(), qual: vec![30; seq.len()] };
+        Kept { sample, name: vec![], mates: mates.map(read), contigs: vec![] }
+    }
+
+    #[test]
+    fn copies_are_found_from_either_end_in_spite_of_errors() {
+        let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
+        let two = b"GGATTCAGCTTACGGATCCGATTACGGATTAC";
+        let wrong = b"ACGTTGGATGCCGATAGCTAGGATCCATTAGC";
+        let other = b"TTTACGGATTACAGGGCATTTACCAGGATTTA";
+        let pairs = [
+            pair(1, [one, two]),
+            pair(1, [two, one]),
+            pair(1, [wrong, two]),
+            pair(1, [one, other]),
+            pair(0, [one, two]),
+        ];
+        let molecules = Molecules::among(&[0, 1, 2, 3, 4], &pairs);
+        assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.of(p)), [0, 0, 0, 3, 4]);
+        assert!(molecules.is_copy(2) && !molecules.is_copy(4));
+    }
+}

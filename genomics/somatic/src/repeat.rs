@@ -1,0 +1,128 @@
+//! A change of length of a tandem repeat, weighed by the lengths that reads show.
+
+use crate::change::Change;
+use crate::compare::Compared;
+use crate::errors::Errors;
+use crate::evidence::Weighed;
+use crate::lay::Recruit;
+use crate::recruit::Kept;
+use crate::slippage::Repeat;
+use crate::tract::LONGEST_UNIT;
+use genuma_reads::NORMAL;
+
+/// Copies of a unit from which its repeats are weighed by their length: homopolymers, longer units.
+const COPIES: [usize; 2] = [6, 3];
+/// Share of the normal's reads that show a germline allele's length, at least.
+const GERMLINE: f64 = 0.2;
+/// Reads that the general rate of slips counts for beside the normal's own reads at this place.
+const GENERAL: f64 = 20.0;
+
+/// A finding that makes a repeat longer or shorter by whole units.
+#[derive(Debug, Clone)]
+pub struct LengthChange<'a> {
+    contig: &'a [u8],
+    /// Where the repeat lies on the contig.
+    pub repeat: Repeat,
+    /// Its bases in the tumour.
+    pub tumour: usize,
+    /// Its bases in the normal: one length, or two.
+    pub normal: Vec<usize>,
+    /// How many reads of the normal tell a length, and how many of them the tumour's.
+    told: [f64; 2],
+}
+
+/// The shortest unit that the bases repeat, if they are whole copies of one.
+fn unit_of(bases: &[u8]) -> Option<usize> {
+    (1..=LONGEST_UNIT.min(bases.len()))
+        .find(|u| bases.len().is_multiple_of(*u) && bases.iter().zip(&bases[*u..]).all(|(a, b)| a == b))
+}
+
+/// Copies of a unit from which polymerases lose or gain one now and then.
+const SLIPPING: usize = 3;
+
+/// Whether finding `f` of a contig takes away or adds whole units where several stand in a row.
+pub fn in_run(contig: &Compared, f: usize) -> bool {
+    of_units(contig, f).is_some_and(|(repeat, before)| repeat.len().max(before) >= SLIPPING * repeat.unit)
+}
+
+/// The repeat whose length finding `f` of a contig changes, if that is long enough to tell by its length, and the bases it had before.
+pub fn changed_repeat(contig: &Compared, f: usize) -> Option<(Repeat, usize)> {
+    let (repeat, before) = of_units(contig, f)?;
+    let long = repeat.len().max(before) / repeat.unit;
+    (long >= COPIES[usize::from(repeat.unit > 1)] && before >= repeat.unit).then_some((repeat, before))
+}
+
+/// The units that finding `f` of a contig takes away or adds, with those beside them, and the bases they had before.
+fn of_units(contig: &Compared, f: usize) -> Option<(Repeat, usize)> {
+    let finding = &contig.findings[f];
+    if !matches!(finding.change, Change::Allele { .. }) {
+        return None;
+    }
+    let (at, after) = (&finding.at, usize::try_from(finding.at.end as i32 + finding.right_shift).ok()?);
+    let normal = finding.left_normal.get(at.start..after)?;
+    let (repeat, before) = match (at.len(), normal.len()) {
+        (0, gone @ 1..) => {
+            let unit = unit_of(normal)?;
+            let repeat = Repeat::round(&finding.left_normal, at.start, unit);
+            let on_contig = Repeat { end: repeat.end.checked_sub(gone)?, ..repeat };
+            (on_contig, repeat.len())
+        }
+        (new @ 1.., 0) => {
+            let unit = unit_of(&contig.seq[at.clone()])?;
+            let repeat = Repeat::round(&contig.seq, at.start, unit);
+            (repeat, repeat.len().checked_sub(new)?)
+        }
+        _ => return None,
+    };
+    Some((repeat, before))
+}
+
+impl<'a> LengthChange<'a> {
+    /// What finding `f` changes, if it is the length of a repeat, and what the normal's reads say of that repeat.
+    pub fn of(
+        contig: &'a Compared,
+        f: usize,
+        weighed: &[Weighed],
+        recruits: &[Recruit],
+        pairs: &[Kept],
+    ) -> Option<LengthChange<'a>> {
+        let (repeat, before) = changed_repeat(contig, f)?;
+        let tumour = repeat.len();
+        let mut shown: Vec<usize> = weighed
+            .iter()
+            .filter(|w| pairs[recruits[w.recruit].pair as usize].sample == NORMAL)
+            .filter_map(|w| repeat.in_read(&contig.seq, &w.read.seq, &recruits[w.recruit].at))
+            .collect();
+        shown.sort_unstable();
+        let all = shown.len() as f64;
+        let own = shown.iter().filter(|&&l| l == tumour).count() as f64;
+        let germline = |same: &&[usize]| same.len() >= 3 && same.len() as f64 >= GERMLINE * all;
+        let mut normal: Vec<usize> =
+            shown.chunk_by(|a, b| a == b).filter(germline).map(|same| same[0]).filter(|&l| l != tumour).collect();
+        if normal.is_empty() {
+            normal.push(before);
+        }
+        Some(LengthChange { contig: &contig.seq, repeat, tumour, normal, told: [all, own] })
+    }
+
+    /// Log-odds of a mate for the tumour's length: 0 when it does not show one.
+    pub fn log_odds(&self, weighed: &Weighed, offsets: &[i32], errors: &Errors) -> f64 {
+        let Some(shown) = self.in_read(weighed, offsets) else { return 0.0 };
+        let of = |length: usize| errors.slippage.probability(self.repeat.unit, length, shown);
+        let normal = self.normal.iter().map(|&l| of(l)).fold(0.0, f64::max);
+        // How often the normal's allele shows the tumour's length here is best told by the normal's reads here.
+        let normal = if shown == self.tumour {
+            let [all, own] = self.told;
+            normal.max((normal * GENERAL + own) / (GENERAL + all))
+        } else {
+            normal
+        };
+        (of(self.tumour) / normal).ln()
+    }
+
+    fn in_read(&self, weighed: &Weighed, offsets: &[i32]) -> Option<usize> {
+        // The best haplotype's own offset first: the others may belong to the far side of a change.
+        let offsets = [&[weighed.at()], offsets].concat();
+        self.repeat.in_read(self.contig, &weighed.read.seq, &offsets)
+    }
+}

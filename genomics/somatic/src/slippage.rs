@@ -1,0 +1,315 @@
+//! Tandem repeats that change their length while they are copied or read: how likely that is, and how long a repeat is
+//! in a read.
+//!
+//! A polymerase that loses its place in a repeat puts in a unit too many or too few, the oftener the longer the repeat.
+//! The rates are those of the samples' own reads: repeats beside the changes, which have no reason to differ, are
+//! measured in the normal; a guess of what libraries without PCR do counts as much as a hundred reads.
+
+use crate::tract::LONGEST_UNIT;
+
+/// Copies of the unit told apart; longer repeats count as these.
+const MOST: usize = 40;
+/// Reads that the guess counts for.
+const GUESS: f64 = 100.0;
+/// Share of slips by more than one unit.
+const FARTHER: f64 = 0.1;
+/// Probability that a read shows a length no slip explains.
+const OTHERWISE: f64 = 1e-4;
+/// Bases of each flank that a read must show for the repeat's length to be read off it.
+const FLANK: usize = 6;
+/// Units by which a repeat may have changed for its length to be read off.
+const FARTHEST: i32 = 12;
+/// Bases of each flank that are compared if the read has them.
+const COMPARED: usize = 20;
+
+/// Share of a repeat's reads that one other length may have before it is an allele.
+const ALLELE: f64 = 0.33;
+
+/// Copies of the shortest homopolymer, and of the shortest repeat of longer units, whose reads are counted by length.
+const SHORTEST: [usize; 2] = [6, 4];
+
+/// The reads of one repeat of the normal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Site {
+    cell: u16,
+    /// As long as they should be, shorter, longer.
+    counts: [u32; 3],
+}
+
+/// Reads of repeats by how their length differs from what it should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    sites: Vec<Site>,
+}
+
+fn cell(unit: usize, copies: usize) -> usize {
+    (unit - 1) * (MOST + 1) + copies.min(MOST)
+}
+
+impl Tally {
+    /// Counts reads of one repeat of `expected` bases by their lengths. When another length is as frequent as an allele, the
+    /// repeat is not what it was taken for, and tells nothing.
+    pub fn add_reads(&mut self, unit: usize, expected: usize, lengths: &[usize]) {
+        let mut others: Vec<usize> = lengths.iter().copied().filter(|&l| l != expected).collect();
+        others.sort_unstable();
+        let most = others.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0);
+        if most as f64 > ALLELE * lengths.len() as f64 || lengths.is_empty() {
+            return;
+        }
+        let shorter = others.partition_point(|&l| l < expected);
+        let counts = [lengths.len() - others.len(), shorter, others.len() - shorter].map(|n| n as u32);
+        self.sites.push(Site { cell: cell(unit, expected / unit) as u16, counts });
+    }
+
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Tally) {
+        self.sites.extend_from_slice(&other.sites);
+    }
+
+    /// Sums of the sites of each cell, without those that differ so much from all others of their kind that they hold an allele of
+    /// few reads.
+    fn sums(&self) -> Vec<[f64; 3]> {
+        let cells = LONGEST_UNIT * (MOST + 1);
+        let mut all = vec![[0u64; 3]; cells];
+        let add = |all: &mut Vec<[u64; 3]>, site: &Site| {
+            all[usize::from(site.cell)].iter_mut().zip(site.counts).for_each(|(a, n)| *a += u64::from(n));
+        };
+        self.sites.iter().for_each(|site| add(&mut all, site));
+        let mut kept = vec![[0u64; 3]; cells];
+        for site in &self.sites {
+            let c = usize::from(site.cell);
+            let (unit, copies) = (c / (MOST + 1) + 1, c % (MOST + 1));
+            let [exact, shorter, longer] = site.counts.map(u64::from);
+            let (n, slipped) = (exact + shorter + longer, shorter + longer);
+            let others = all[c].iter().sum::<u64>() - n;
+            let guessed: f64 = guess(unit, copies).iter().sum();
+            let rate = (guessed * GUESS + (all[c][1] + all[c][2] - slipped) as f64) / (GUESS + others as f64);
+            if tail(n, slipped, rate) >= UNLIKELY {
+                add(&mut kept, site);
+            }
+        }
+        kept.into_iter().map(|counts| counts.map(|n| n as f64)).collect()
+    }
+}
+
+/// Probability under which a site does not belong to its kind.
+const UNLIKELY: f64 = 1e-4;
+
+/// About the probability of `k` or more of `n` at a rate: that of a Poisson variable, from its largest term on.
+fn tail(n: u64, k: u64, rate: f64) -> f64 {
+    let mean = n as f64 * rate;
+    if k == 0 || k as f64 <= mean {
+        return 1.0;
+    }
+    let mut term = (-mean).exp();
+    for i in 1..=k {
+        term *= mean / i as f64;
+    }
+    // The terms that follow fall at least this fast.
+    term / (1.0 - mean / (k + 1) as f64)
+}
+
+/// How likely repeats change their length in a read.
+#[derive(Debug, Clone)]
+pub struct Slippage {
+    /// By unit and copies: probability to be shorter, and to be longer.
+    rates: Vec<[f64; 2]>,
+}
+
+/// What a library without PCR does to `copies` of a unit: shorter and longer.
+fn guess(unit: usize, copies: usize) -> [f64; 2] {
+    let n = copies as f64;
+    let rate = match unit {
+        1 => 5e-4 * (0.33 * (n - 6.0).max(0.0)).exp(),
+        2 => 5e-4 * (0.3 * (n - 4.0).max(0.0)).exp(),
+        _ => 2e-4 * (0.3 * (n - 4.0).max(0.0)).exp(),
+    };
+    [0.7, 0.3].map(|share| share * rate.min(0.3))
+}
+
+impl Slippage {
+    /// The rates of the reads counted, drawn to the guess where there are few. Repeats of nearly the same length help out.
+    pub fn of(tally: &Tally) -> Slippage {
+        let sums = tally.sums();
+        let rate = |unit: usize, copies: usize| {
+            let mut all = GUESS;
+            let mut slipped = guess(unit, copies).map(|p| p * GUESS);
+            for near in copies.saturating_sub(1)..=(copies + 1).min(MOST) {
+                let [exact, shorter, longer] = sums[cell(unit, near)];
+                all += exact + shorter + longer;
+                slipped[0] += shorter;
+                slipped[1] += longer;
+            }
+            slipped.map(|n| n / all)
+        };
+        Slippage {
+            rates: (1..=LONGEST_UNIT).flat_map(|unit| (0..=MOST).map(move |c| (unit, c))).map(|(u, c)| rate(u, c)).collect(),
+        }
+    }
+
+    /// Probability that a repeat of `length` bases shows as `shown` bases.
+    pub fn probability(&self, unit: usize, length: usize, shown: usize) -> f64 {
+        let [shorter, longer] = self.rates[cell(unit, length / unit)];
+        let off = shown.abs_diff(length);
+        if off == 0 {
+            return 1.0 - shorter - longer;
+        }
+        if !off.is_multiple_of(unit) {
+            return OTHERWISE;
+        }
+        let rate = if shown < length { shorter } else { longer };
+        (rate * (1.0 - FARTHER) * FARTHER.powi((off / unit) as i32 - 1)).max(OTHERWISE)
+    }
+}
+
+impl Default for Slippage {
+    fn default() -> Slippage {
+        Slippage::of(&Tally::default())
+    }
+}
+
+/// A tandem repeat of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// First base.
+    pub start: usize,
+    /// One past the last base.
+    pub end: usize,
+    /// Bases of the unit.
+    pub unit: usize,
+}
+
+impl Repeat {
+    /// The repeat of `unit` bases round position `at`: as far as each base equals the one a unit on.
+    pub fn round(seq: &[u8], at: usize, unit: usize) -> Repeat {
+        let mut start = at.min(seq.len());
+        while start > 0 && start - 1 + unit < seq.len() && seq[start - 1] == seq[start - 1 + unit] {
+            start -= 1;
+        }
+        let mut last = start;
+        while last + unit < seq.len() && seq[last] == seq[last + unit] {
+            last += 1;
+        }
+        Repeat { start, end: last + unit, unit }
+    }
+
+    /// All repeats of a sequence long enough to be counted, by start.
+    pub fn all(seq: &[u8]) -> Vec<Repeat> {
+        let mut found: Vec<Repeat> = Vec::new();
+        for unit in 1..=LONGEST_UNIT {
+            let least = unit * SHORTEST[usize::from(unit > 1)];
+            let mut at = 0;
+            while at + least <= seq.len() {
+                let run = (at..seq.len() - unit).take_while(|&i| seq[i] == seq[i + unit] && seq[i] != b'N').count();
+                let repeat = Repeat { start: at, end: at + run + unit, unit };
+                let within = |r: &Repeat| r.start <= repeat.start && repeat.end <= r.end && unit % r.unit == 0;
+                if run + unit >= least && !found.iter().any(within) {
+                    found.push(repeat);
+                }
+                at += run + 1;
+            }
+        }
+        found
+    }
+
+    /// Bases.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether it has no base.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Bases of the repeat that `seq` holds here, in a read that may begin at any of `offsets` of `seq`; `None` when the read does
+    /// not show both flanks. One wrong base in each flank and in the repeat is forgiven.
+    pub fn in_read(&self, seq: &[u8], read: &[u8], offsets: &[i32]) -> Option<usize> {
+        let unit = &seq[self.start..self.start + self.unit];
+        let left = &seq[self.start.saturating_sub(COMPARED)..self.start];
+        let right = &seq[self.end..(self.end + COMPARED).min(seq.len())];
+        if left.len() < FLANK || right.len() < FLANK {
+            return None;
+        }
+        let wrong = |a: &[u8], b: &[u8]| a.iter().zip(b).filter(|(x, y)| x != y).count();
+        // An offset told by the right flank is off by as much as the repeat has changed.
+        let slips = (0..=FARTHEST).flat_map(|n| [n * self.unit as i32, -n * self.unit as i32]);
+        let mut best: Option<(usize, usize)> = None;
+        let mut tried: Vec<usize> = Vec::new();
+        for (slip, &offset) in slips.flat_map(|slip| offsets.iter().map(move |offset| (slip, offset))) {
+            let begin = usize::try_from(self.start as i32 - offset + slip);
+            let Some(begin) = begin.ok().filter(|&b| b <= read.len() && !tried.contains(&b)) else { continue };
+            tried.push(begin);
+            let shown = begin.min(left.len());
+            let beside = wrong(&read[begin - shown..begin], &left[left.len() - shown..]);
+            if shown < FLANK || beside > 1 {
+                continue;
+            }
+            let fits = |i: usize| read.get(begin + i) == Some(&unit[i % self.unit]);
+            let run = |from: usize| (from..).take_while(|&i| fits(i)).count() + from;
+            let behind = |len: usize| {
+                let behind = read.get(begin + len..).unwrap_or_default();
+                Some(wrong(behind, right)).filter(|&wrong| behind.len() >= FLANK && wrong <= 1)
+            };
+            let len = run(0);
+            // A wrong base in the repeat: it goes on behind.
+            let on = run(len + 1);
+            let found = match behind(len) {
+                Some(wrong) => Some((wrong, len)),
+                None if on > len + self.unit.max(2) => behind(on).map(|wrong| (wrong + 1, on)),
+                None => None,
+            };
+            // Flanks that look like the repeat fit in several ways: the one that fits best, of equals the nearest.
+            if let Some((wrong, len)) = found.map(|(wrong, len)| (wrong + beside, len)) {
+                if best.is_none_or(|(least, _)| wrong < least) {
+                    best = Some((wrong, len));
+                }
+                if wrong == 0 {
+                    break;
+                }
+            }
+        }
+        best.map(|(_, len)| len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_off_reads() {
+        let seq = |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
+        let contig = seq(10);
+        let repeat = Repeat::round(&contig, 20, 2);
+        assert_eq!((repeat.len(), repeat.unit), (20, 2));
+        for copies in [4, 9, 10, 11, 20] {
+            assert_eq!(repeat.in_read(&contig, &seq(copies), &[0]), Some(2 * copies));
+            assert_eq!(repeat.in_read(&contig, &seq(copies)[5..], &[5]), Some(2 * copies));
+        }
+        let mut wrong = seq(10);
+        wrong[24] = b'G';
+        assert_eq!(repeat.in_read(&contig, &wrong, &[0]), Some(20));
+        // A flank is missing.
+        assert_eq!(repeat.in_read(&contig, &contig[..38], &[0]), None);
+        assert_eq!(repeat.in_read(&contig, &contig[12..], &[12]), None);
+        assert_eq!(Repeat::all(&contig), [repeat]);
+    }
+
+    #[test]
+    fn rates_follow_what_was_counted() {
+        let mut tally = Tally::default();
+        for _ in 0..1000 {
+            tally.add_reads(1, 12, &[12, 12, 12, 12, 12, 12, 12, 12, 11, 13]);
+        }
+        // A germline variant is no slip.
+        tally.add_reads(1, 12, &[11; 400]);
+        let slippage = Slippage::of(&tally);
+        for (shown, expected) in [(12, 0.8), (11, 0.09), (13, 0.09), (10, 0.009)] {
+            let p = slippage.probability(1, 12, shown);
+            assert!((p - expected).abs() < 0.1 * expected, "{shown}: {p}");
+        }
+        assert!(slippage.probability(1, 25, 24) > Slippage::default().probability(1, 15, 14));
+        assert!(Slippage::default().probability(1, 8, 7) < 0.002);
+    }
+}

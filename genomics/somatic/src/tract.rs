@@ -1,0 +1,174 @@
+//! Tandem repeats longer than a k-mer can see round, told by their flanks and counted as k-mers.
+//!
+//! A change of length inside a repeat of k bases or more makes no new k-mer. What is new is a distance: how far one
+//! flank lies from the other. So a read that holds a repeat with both its flanks adds one k-mer to the count whose
+//! middle is a digest of the flanks and whose outer bases are the length: its root is the place, its sixteen extensions
+//! are the lengths, and the counter compares the samples as it does at any root.
+
+use genuma_kmers::encode::{mask, pack, revcomp, unpack};
+
+/// Longest unit of a tandem repeat, bases.
+pub const LONGEST_UNIT: usize = 6;
+/// Shortest repeat counted by its flanks, bases: well below k, as k-mers that hold little but a repeat tell no place.
+const SHORTEST: usize = 16;
+/// Fewest copies of the unit.
+const COPIES: usize = 3;
+/// Bases of each flank.
+pub const FLANK: usize = 15;
+/// Lengths told apart, in units: the extensions of a root.
+const LENGTHS: usize = 16;
+
+/// A stretch of a read that repeats a unit, as long as it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tract {
+    /// First base.
+    pub start: usize,
+    /// One past the last base.
+    pub end: usize,
+    /// Bases of the unit, the shortest that explains it.
+    pub unit: usize,
+}
+
+impl Tract {
+    /// Bases.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Bases compared at once to find repeats.
+const BLOCK: usize = 4;
+
+/// Calls `each` with every tract of [`SHORTEST`] bases or more, by start.
+pub fn for_each(seq: &[u8], mut each: impl FnMut(Tract)) {
+    let word = |at: usize| seq.get(at..at + BLOCK).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
+    let mut done = 0;
+    for at in (0..seq.len().saturating_sub(BLOCK)).step_by(BLOCK) {
+        // A repeat this long holds a whole block that equals what stands a unit behind it.
+        let Some(here) = word(at) else { break };
+        for unit in 1..=LONGEST_UNIT {
+            if at < done || word(at + unit) != Some(here) {
+                continue;
+            }
+            let tract = extend(seq, at, unit);
+            if tract.len() >= SHORTEST.max(COPIES * unit) && seq[tract.start] != b'N' {
+                done = tract.end;
+                each(tract);
+            }
+        }
+    }
+}
+
+/// The whole repeat of `unit` bases round a block.
+fn extend(seq: &[u8], at: usize, unit: usize) -> Tract {
+    let mut start = at;
+    while start > 0 && seq[start - 1] == seq[start - 1 + unit] {
+        start -= 1;
+    }
+    let mut last = at + BLOCK;
+    while last + unit < seq.len() && seq[last] == seq[last + unit] {
+        last += 1;
+    }
+    Tract { start, end: last + unit, unit }
+}
+
+/// A tract between its flanks, spelled as a k-mer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spelled {
+    /// First base of the left flank in the read.
+    pub at: usize,
+    /// Bases from there to the end of the right flank.
+    pub span: usize,
+    /// The canonical k-mer that stands for it.
+    pub kmer: u64,
+    /// Whether the read runs along the strand that was spelled.
+    pub forward: bool,
+}
+
+/// Spreads every bit of `x` over all bits (the finaliser of MurmurHash3).
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
+/// Spells a tract; `None` when the read does not hold both flanks, or when both strands have one digest.
+pub fn spell(seq: &[u8], tract: Tract, k: u32) -> Option<Spelled> {
+    let at = tract.start.checked_sub(FLANK)?;
+    let left = pack(&seq[at..tract.start])?;
+    let right = pack(seq.get(tract.end..tract.end + FLANK)?)?;
+    let bases = FLANK as u32;
+    let (along, against) = ((left, right), (revcomp(right, bases), revcomp(left, bases)));
+    let forward = along <= against;
+    let (one, other) = along.min(against);
+    let kind = (tract.unit * LONGEST_UNIT + tract.len() % tract.unit) as u64;
+    let digest = mix(mix(one << (2 * bases) | other) ^ kind) & mask(k - 2);
+    let stem = digest.min(revcomp(digest, k - 2));
+    if along == against || stem == revcomp(stem, k - 2) {
+        return None;
+    }
+    let length = (tract.len() / tract.unit % LENGTHS) as u64;
+    let word = (length >> 2) << (2 * (k - 1)) | stem << 2 | (length & 3);
+    let kmer = word.min(revcomp(word, k));
+    Some(Spelled { at, span: tract.len() + 2 * FLANK, kmer, forward })
+}
+
+/// Appends the letters of every tract of a read, k each.
+pub fn write(seq: &[u8], k: u32, out: &mut Vec<u8>) {
+    for_each(seq, |tract| {
+        if let Some(spelled) = spell(seq, tract, k) {
+            out.extend(unpack(spelled.kmer, k));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::dna;
+
+    fn found(seq: &[u8]) -> Vec<(usize, usize, usize)> {
+        let mut all = Vec::new();
+        for_each(seq, |t| all.push((t.start, t.end, t.unit)));
+        all
+    }
+
+    #[test]
+    fn tracts_are_found_whole_wherever_they_begin() {
+        for (unit, copies) in [(&b"A"[..], 16), (b"AC", 9), (b"CAG", 6), (b"AATG", 5), (b"ACGTT", 4), (b"AACCGT", 3)] {
+            let tract = unit.repeat(copies);
+            for before in 0..9 {
+                let seq = [&b"GATTACCTGAGTC"[..4 + before], b"G", &tract, b"GTCCAGATTC"].concat();
+                let all = found(&seq);
+                assert_eq!(all.len(), 1, "{}", String::from_utf8_lossy(&seq));
+                let (start, end, u) = all[0];
+                assert!(start <= 5 + before && end >= 5 + before + tract.len() && u == unit.len());
+            }
+        }
+        assert_eq!(found(&b"A".repeat(15)), []);
+        assert_eq!(found(&b"N".repeat(40)), []);
+        assert_eq!(found(b"ACG"), []);
+    }
+
+    #[test]
+    fn both_strands_spell_alike_and_lengths_do_not() {
+        let read = |copies: usize| [&b"TTGACCATGCAAGTCCGTAA"[..], &b"CA".repeat(copies), b"GGATTACCGTGCATTAGCAAT"].concat();
+        let spelled = |seq: &[u8]| {
+            let mut all = Vec::new();
+            for_each(seq, |t| all.extend(spell(seq, t, 31)));
+            assert_eq!(all.len(), 1);
+            all[0]
+        };
+        let (one, other) = (spelled(&read(12)), spelled(&dna::revcomp(&read(12))));
+        assert_eq!((one.kmer, one.span), (other.kmer, other.span));
+        assert_ne!(one.forward, other.forward);
+        let longer = spelled(&read(13));
+        assert_ne!(longer.kmer, one.kmer);
+        // One root: the same middle on one strand or the other.
+        let stem = |kmer: u64| (kmer >> 2 & mask(29)).min(revcomp(kmer >> 2 & mask(29), 29));
+        assert_eq!(stem(longer.kmer), stem(one.kmer));
+        let mut letters = Vec::new();
+        write(&read(12), 31, &mut letters);
+        assert_eq!(pack(&letters), Some(one.kmer));
+    }
+}

@@ -1,0 +1,369 @@
+//! What became of a variant that somebody asks for: stage by stage, what was seen of it and why it went no further.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use genuma_kmers::encode::{kmers, unpack};
+use genuma_reads::dna::revcomp;
+use genuma_reads::fasta::Reference;
+use genuma_reads::{NORMAL, Pair, TUMOUR};
+
+use crate::assemble::Contig;
+use crate::change::{Breakend, Change, Side};
+use crate::compare::Compared;
+use crate::event::{Event, STRUCTURAL};
+use crate::group::Grouped;
+use crate::kmer_map::KmerMap;
+use crate::label::{KmerHit, Labelled, lookup};
+use crate::locus::{Call, Locus};
+use crate::select::Pick;
+use crate::tract;
+
+/// A variant asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// As it was asked.
+    pub text: String,
+    /// What changes, in the reference: two for an inversion, one otherwise.
+    pub changes: Vec<Change>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// As it was asked.
+    pub question: String,
+    /// One line a finding, in the order of the stages.
+    pub lines: Vec<String>,
+}
+
+/// Bases beside a change that are looked at.
+const FLANK: usize = 150;
+/// Ends of a junction this near are the same.
+const NEAR: usize = 20;
+
+/// One question being followed.
+struct Asked {
+    question: Question,
+    lines: Vec<String>,
+    /// Ranks of the k-mers that only the changed sequence has, and of those that only the unchanged has.
+    own: Vec<u32>,
+    others: Vec<u32>,
+    /// Contigs that hold one of its own, as they are numbered after assembling.
+    contigs: Vec<usize>,
+}
+
+/// All questions being followed.
+pub struct Why {
+    k: u32,
+    asked: Vec<Asked>,
+    kmers: Vec<u64>,
+    map: KmerMap,
+    counts: Vec<[AtomicU32; 2]>,
+}
+
+/// Bases up to a breakend, as read towards the junction.
+fn towards(end: &Breakend, genome: &Reference, n: usize) -> Vec<u8> {
+    let seq = &genome.contigs[end.chrom].seq;
+    match end.side {
+        Side::Left => seq[(end.pos + 1).saturating_sub(n)..(end.pos + 1).min(seq.len())].to_vec(),
+        Side::Right => revcomp(&seq[end.pos.min(seq.len())..(end.pos + n).min(seq.len())]),
+    }
+}
+
+/// The changed sequence between its flanks, and what stands there without the change.
+fn spelled(change: &Change, genome: &Reference) -> (Vec<u8>, Vec<Vec<u8>>) {
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            let seq = &genome.contigs[*chrom].seq;
+            let end = pos + reference.len();
+            let (before, after) = (&seq[pos.saturating_sub(FLANK)..*pos], &seq[end..(end + FLANK).min(seq.len())]);
+            ([before, alternative, after].concat(), vec![[before, reference, after].concat()])
+        }
+        Change::Junction { ends: [a, b], inserted, .. } => {
+            let (left, right) = (towards(a, genome, FLANK), revcomp(&towards(b, genome, FLANK)));
+            let across = |end: &Breakend| {
+                let seq = &genome.contigs[end.chrom].seq;
+                seq[end.pos.saturating_sub(FLANK)..(end.pos + FLANK).min(seq.len())].to_vec()
+            };
+            ([&left[..], inserted, &right].concat(), vec![across(a), across(b)])
+        }
+        Change::Novel { end, sequence } => {
+            let seq = &genome.contigs[end.chrom].seq;
+            let across = seq[end.pos.saturating_sub(FLANK)..(end.pos + FLANK).min(seq.len())].to_vec();
+            ([&towards(end, genome, FLANK)[..], sequence].concat(), vec![across])
+        }
+    }
+}
+
+/// Canonical k-mers of a sequence, and the spellings of its long repeats.
+fn canonical(seq: &[u8], k: u32) -> HashSet<u64> {
+    let mut all: HashSet<u64> = kmers(seq, k).map(|(_, kmer)| kmer.canonical()).collect();
+    tract::for_each(seq, |t| all.extend(tract::spell(seq, t, k).map(|s| s.kmer)));
+    all
+}
+
+/// `1` or `1-5`.
+fn range(counts: impl Iterator<Item = u32>) -> String {
+    let (low, high) = counts.fold((u32::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+    if low >= high { format!("{high}") } else { format!("{low}-{high}") }
+}
+
+impl Why {
+    /// Follows `questions`; `None` when there are none.
+    pub fn new(questions: &[Question], genome: &Reference, k: u32) -> Option<Why> {
+        if questions.is_empty() {
+            return None;
+        }
+        let sets: Vec<[HashSet<u64>; 2]> = questions
+            .iter()
+            .map(|question| {
+                let (mut own, mut others) = (HashSet::new(), HashSet::new());
+                for change in &question.changes {
+                    let (changed, unchanged) = spelled(change, genome);
+                    own.extend(canonical(&changed, k));
+                    unchanged.iter().for_each(|seq| others.extend(canonical(seq, k)));
+                }
+                let both: HashSet<u64> = own.intersection(&others).copied().collect();
+                [own, others].map(|set| set.difference(&both).copied().collect())
+            })
+            .collect();
+        let mut kmers: Vec<u64> = sets.iter().flatten().flatten().copied().collect();
+        kmers.sort_unstable();
+        kmers.dedup();
+        let ranks = |set: &HashSet<u64>| {
+            let mut ranks: Vec<u32> = set.iter().map(|&x| kmers.partition_point(|&y| y < x) as u32).collect();
+            ranks.sort_unstable();
+            ranks
+        };
+        let asked = questions
+            .iter()
+            .zip(&sets)
+            .map(|(question, [own, others])| Asked {
+                question: question.clone(),
+                lines: Vec::new(),
+                own: ranks(own),
+                others: ranks(others),
+                contigs: Vec::new(),
+            })
+            .collect();
+        let map = KmerMap::new(kmers.iter().copied());
+        let counts = kmers.iter().map(|_| Default::default()).collect();
+        Some(Why { k, asked, kmers, map, counts })
+    }
+
+    /// Counts the k-mers asked for in one pair.
+    pub fn pair(&self, pair: Pair<'_>, sample: u8, hits: &mut Vec<KmerHit>) {
+        hits.clear();
+        for mate in pair.mates {
+            lookup(mate.seq, self.k, &self.map, hits);
+            tract::for_each(mate.seq, |t| {
+                let rank = tract::spell(mate.seq, t, self.k).and_then(|s| self.map.get(s.kmer));
+                hits.extend(rank.map(|rank| KmerHit { at: 0, span: 0, rank, forward: true }));
+            });
+        }
+        for hit in hits.iter() {
+            self.counts[hit.rank as usize][usize::from(sample)].fetch_add(1, Relaxed);
+        }
+    }
+
+    fn seen(&self, ranks: &[u32], sample: u8) -> String {
+        range(ranks.iter().map(|&r| self.counts[r as usize][usize::from(sample)].load(Relaxed)))
+    }
+
+    /// After counting: how often its k-mers are there, and which were picked.
+    pub fn picked(&mut self, picks: &[Pick]) {
+        let mut said = Vec::with_capacity(self.asked.len());
+        for asked in &self.asked {
+            let mut lines = vec![format!(
+                "count: {} k-mers of its own, {} times in the tumour, {} in the normal; {} of the unchanged sequence, {} and {}",
+                asked.own.len(),
+                self.seen(&asked.own, TUMOUR),
+                self.seen(&asked.own, NORMAL),
+                asked.others.len(),
+                self.seen(&asked.others, TUMOUR),
+                self.seen(&asked.others, NORMAL),
+            )];
+            let pick = |&r: &u32| {
+                let kmer = self.kmers[r as usize];
+                picks.binary_search_by_key(&kmer, |p| p.kmer).ok().map(|at| &picks[at])
+            };
+            let found: Vec<&Pick> = asked.own.iter().filter_map(pick).collect();
+            let parting = found.iter().filter(|p| p.parting).count();
+            lines.push(format!("select: {} of them picked, {parting} where the samples part", found.len()));
+            for &r in asked.own.iter().filter(|r| pick(r).is_none()) {
+                let counts = self.counts[r as usize].each_ref().map(|n| n.load(Relaxed));
+                lines.push(format!(
+                    "  not picked: {} (tumour {}, normal {})",
+                    String::from_utf8_lossy(&unpack(self.kmers[r as usize], self.k)),
+                    counts[usize::from(TUMOUR)],
+                    counts[usize::from(NORMAL)]
+                ));
+            }
+            said.push(lines);
+        }
+        self.say(said);
+    }
+
+    fn say(&mut self, said: Vec<Vec<String>>) {
+        for (asked, lines) in self.asked.iter_mut().zip(said) {
+            asked.lines.extend(lines);
+        }
+    }
+
+    /// Which of the picks are of its own, by question.
+    fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
+        let rank = |&r: &u32| picks.binary_search_by_key(&self.kmers[r as usize], |p| p.kmer).ok().map(|at| at as u32);
+        self.asked.iter().map(|asked| asked.own.iter().filter_map(rank).collect()).collect()
+    }
+
+    /// After labelling and grouping: pairs that carry its k-mers, and the groups they are in.
+    pub fn grouped(&mut self, picks: &[Pick], labelled: &[Labelled], grouped: &Grouped) {
+        let said = self.ranks_among(picks).into_iter().map(|own| {
+            let carries = |p: &Labelled| p.hits.iter().flatten().any(|h| own.contains(&h.rank));
+            let pairs = labelled.iter().filter(|p| carries(p)).count();
+            let mut lines = vec![format!("label: {pairs} pairs of the tumour carry them, errors left out")];
+            for (g, group) in grouped.groups.iter().enumerate() {
+                let here = group.iter().filter(|&&p| carries(&labelled[p as usize])).count();
+                if here > 0 {
+                    lines.push(format!("group {g}: {here} of them among {} pairs", group.len()));
+                }
+            }
+            if pairs > 0 && lines.len() == 1 {
+                lines.push("group: none that parts the samples or has pairs enough".to_owned());
+            }
+            lines
+        });
+        let said = said.collect();
+        self.say(said);
+    }
+
+    /// After assembling: contigs that hold its k-mers.
+    pub fn assembled(&mut self, contigs: &[Contig]) {
+        for (c, contig) in contigs.iter().enumerate() {
+            let here: HashSet<u64> = canonical(&contig.seq, self.k);
+            let mut pairs: Vec<u32> = contig.reads.iter().map(|r| r.pair).collect();
+            pairs.sort_unstable();
+            pairs.dedup();
+            for asked in &mut self.asked {
+                let held = asked.own.iter().filter(|&&r| here.contains(&self.kmers[r as usize])).count();
+                if held > 0 {
+                    asked.contigs.push(c);
+                    asked.lines.push(format!(
+                        "assemble: contig {c} of {} bases and {} pairs holds {held} of its k-mers",
+                        contig.seq.len(),
+                        pairs.len()
+                    ));
+                }
+            }
+        }
+        for asked in self.asked.iter_mut().filter(|a| a.contigs.is_empty()) {
+            asked.lines.push("assemble: no contig holds any of its k-mers".to_owned());
+        }
+    }
+
+    /// After comparing: what its contigs were taken for; `all` are numbered as assembled.
+    pub fn compared(&mut self, all: &[Compared], genome: &Reference) {
+        for asked in &mut self.asked {
+            for &c in &asked.contigs {
+                let contig = &all[c];
+                let found: Vec<String> = contig
+                    .findings
+                    .iter()
+                    .map(|f| format!("{} (placed with {})", shown(&f.change, genome), f.mapq))
+                    .collect();
+                let found = if found.is_empty() { "nothing changed".to_owned() } else { found.join(", ") };
+                let poor = if contig.is_well_read() { "" } else { "; its bases are too poor" };
+                asked.lines.push(format!("compare: contig {c}: {found}{poor}"));
+            }
+        }
+    }
+
+    /// After judging: the calls that are it, or lie where it lies.
+    pub fn judged(&mut self, loci: &[Locus], events: &[Event], genome: &Reference) {
+        for asked in &mut self.asked {
+            let mut none = true;
+            for (e, event) in events.iter().enumerate() {
+                for call in &event.calls {
+                    let is = asked.question.changes.iter().any(|change| same(change, &call.change));
+                    let near = asked.question.changes.iter().any(|change| beside(change, &call.change));
+                    if is || near {
+                        none = false;
+                        asked.lines.push(verdict(e, call, &loci[call.locus], is, genome));
+                    }
+                }
+            }
+            if none {
+                asked.lines.push("judge: no call here".to_owned());
+            }
+        }
+    }
+
+    /// What became of all of them.
+    pub fn answers(self) -> Vec<Answer> {
+        self.asked.into_iter().map(|a| Answer { question: a.question.text, lines: a.lines }).collect()
+    }
+}
+
+fn verdict(e: usize, call: &Call, locus: &Locus, is: bool, genome: &Reference) -> String {
+    let g = &call.genotype;
+    let filters: Vec<&str> = g.filters.iter().map(|f| f.name()).collect();
+    format!(
+        "judge: {} g{}: {}, t{}, {} reads laid; molecules unchanged/changed: tumour {}/{}, normal {}/{}; quality {:.1}; {}",
+        if is { "this is" } else { "near is" },
+        e + 1,
+        shown(&call.change, genome),
+        call.locus + 1,
+        locus.recruits.len(),
+        g.tumour.reference,
+        g.tumour.alternative,
+        g.normal.reference,
+        g.normal.alternative,
+        g.quality,
+        if filters.is_empty() { "PASS".to_owned() } else { filters.join(";") }
+    )
+}
+
+/// A change in words a VCF reader knows.
+pub fn shown(change: &Change, genome: &Reference) -> String {
+    let name = |chrom: usize| &genome.contigs[chrom].name;
+    let cut = |bases: &[u8]| match bases.len() {
+        n if n > 30 => format!("{}..({n})", String::from_utf8_lossy(&bases[..10])),
+        _ => String::from_utf8_lossy(bases).into_owned(),
+    };
+    let end = |e: &Breakend| format!("{}:{}{}", name(e.chrom), e.pos + 1, if e.side == Side::Left { '+' } else { '-' });
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            format!("{}:{}:{}>{}", name(*chrom), pos + 1, cut(reference), cut(alternative))
+        }
+        Change::Junction { ends: [a, b], inserted, .. } => format!("{}/{} [{}]", end(a), end(b), cut(inserted)),
+        Change::Novel { end: e, sequence } => format!("{}/novel {}", end(e), cut(sequence)),
+    }
+}
+
+fn ends_of(change: &Change) -> Vec<(usize, usize)> {
+    match change {
+        Change::Allele { chrom, pos, reference, alternative } => {
+            let mut ends = vec![(*chrom, *pos)];
+            if reference.len() >= alternative.len() + STRUCTURAL {
+                ends.push((*chrom, pos + reference.len()));
+            }
+            ends
+        }
+        Change::Junction { ends, .. } => ends.iter().map(|e| (e.chrom, e.pos)).collect(),
+        Change::Novel { end, .. } => vec![(end.chrom, end.pos)],
+    }
+}
+
+/// Whether a call is what was asked for; a long deletion is one as an allele and as a junction.
+fn same(asked: &Change, call: &Change) -> bool {
+    if matches!((asked, call), (Change::Allele { .. }, Change::Allele { .. })) {
+        return asked == call;
+    }
+    let (a, b) = (ends_of(asked), ends_of(call));
+    a.len() == 2 && b.len() == 2 && a.iter().zip(&b).all(|(x, y)| x.0 == y.0 && x.1.abs_diff(y.1) <= NEAR)
+}
+
+fn beside(asked: &Change, call: &Change) -> bool {
+    ends_of(asked).iter().any(|x| ends_of(call).iter().any(|y| x.0 == y.0 && x.1.abs_diff(y.1) <= NEAR))
+}
