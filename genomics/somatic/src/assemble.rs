@@ -160,22 +160,24 @@ impl Group<'_> {
         if stack.is_empty() || seeded < 0 || seed_end as usize > consensus.len() {
             return Err(Refused::Few);
         }
-        let range = columns.trusted(seeded as usize, (seed_end - seeded) as usize);
+        let seeds = seeded as usize..seed_end as usize;
+        let range = columns.trusted(seeds.start, seeds.len());
+        let reads = stack.iter().map(|(p, read)| (p.at, read));
+        let range = columns.read_across(range, seeds, &consensus, reads);
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         let mut novel = vec![false; range.len()];
         for (&number, anchor) in &anchors {
             let from = anchor.at - columns.start;
             let to = from + anchor.span;
             let Some(window) = consensus.get(from.max(0) as usize..to.max(0) as usize) else { continue };
-            if from < 0 || !self.carried(number, window) {
+            let inside = from >= range.start as i32 && to <= range.end as i32;
+            if !inside || !self.carried(number, window) {
                 continue;
             }
             used[number] = true;
             starts.push(from);
             ends.push(to);
-            for at in (from as usize..to as usize).filter(|at| range.contains(at)) {
-                novel[at - range.start] = true;
-            }
+            novel[from as usize - range.start..to as usize - range.start].fill(true);
         }
         self.mark_errors(&stack, &columns, used);
         let mut pairs: Vec<u32> = stack.iter().map(|(p, _)| p.pair).collect();

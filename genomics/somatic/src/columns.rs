@@ -1,5 +1,7 @@
 //! A gapless stack of reads: votes per column, and the consensus they make.
 
+use std::ops::Range;
+
 use genuma_reads::dna::code;
 
 use crate::label::Read;
@@ -79,7 +81,7 @@ impl Columns {
 
     /// The stretch around the seed that two reads or more agree on, at least 100 bases to each side if one read goes
     /// that far.
-    pub(crate) fn trusted(&self, from: usize, k: usize) -> std::ops::Range<usize> {
+    pub(crate) fn trusted(&self, from: usize, k: usize) -> Range<usize> {
         const FLANK: usize = 100;
         let to = from + k;
         let good = |at: usize| {
@@ -97,6 +99,39 @@ impl Columns {
         while end < self.weight.len() && (good(end) || (end - to < FLANK && single(end))) {
             end += 1;
         }
+        start..end
+    }
+
+    /// How far `range` goes from `seed` on without a place that no read reads across: there the reads of two places were stacked side by
+    /// side. `stack` are the reads the columns were voted by.
+    pub(crate) fn read_across<'a>(
+        &self,
+        range: Range<usize>,
+        seed: Range<usize>,
+        consensus: &[u8],
+        stack: impl Iterator<Item = (i32, &'a Read)>,
+    ) -> Range<usize> {
+        // A read goes across a column that it agrees with for so many bases on both sides, but for one wrong base.
+        const REACH: usize = 12;
+        let mut across = vec![false; self.weight.len()];
+        let mut wrong: Vec<u32> = Vec::new();
+        for (at, read) in stack {
+            let from = (at - self.start) as usize;
+            let beside = &consensus[from..from + read.seq.len()];
+            let mut sum = 0;
+            wrong.clear();
+            wrong.push(0);
+            wrong.extend(read.seq.iter().zip(&read.qual).zip(beside).map(|((b, &q), c)| {
+                sum += u32::from(b != c && q >= 15);
+                sum
+            }));
+            for i in REACH..read.seq.len().saturating_sub(REACH) {
+                across[from + i] |= wrong[i + REACH + 1] - wrong[i - REACH] <= 1;
+            }
+        }
+        // Near the contig's ends no read goes further, and nothing can be stacked beside it.
+        let start = (range.start + REACH..seed.start).rev().find(|&c| !across[c]).map_or(range.start, |c| c + 1);
+        let end = (seed.end..range.end.saturating_sub(REACH)).find(|&c| !across[c]).unwrap_or(range.end);
         start..end
     }
 }

@@ -84,13 +84,13 @@ const LOCAL: usize = 1000;
 const TURNED: (u32, f64) = (7, 0.25);
 const JUMPED: (u32, f64) = (4, 0.15);
 
-/// Whether a lone junction may be an artefact of a library that folds.
-fn folded(call: &Call) -> bool {
+/// Whether a junction may be an artefact of a library that folds, by what such have at most when they turn round and when not.
+fn folded(call: &Call, [turned, jumped]: [(u32, f64); 2]) -> bool {
     let (most, share) = match &call.change {
         Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= LOCAL => {
-            if a.side == b.side { TURNED } else { JUMPED }
+            if a.side == b.side { turned } else { jumped }
         }
-        Change::Novel { .. } => JUMPED,
+        Change::Novel { .. } => jumped,
         _ => return false,
     };
     let support = &call.genotype.tumour;
@@ -153,19 +153,18 @@ pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
             .copied()
             .filter(|&j| j > i && !taken[j])
             .find_map(|j| pair(&kept[i].change, &kept[j].change).map(|class| (j, class)));
-        let (class, calls) = match partner {
+        let (class, mut calls) = match partner {
             Some((j, class)) => {
                 taken[j] = true;
                 (class, vec![kept[i].clone(), kept[j].clone()])
             }
-            None => {
-                let mut call = kept[i].clone();
-                if library.folds && folded(&call) {
-                    call.genotype.filters.insert(Filter::FoldBack);
-                }
-                (class_of(&call.change), vec![call])
-            }
+            None => (class_of(&kept[i].change), vec![kept[i].clone()]),
         };
+        // Two junctions bear each other out, unless both are of the few molecules that artefacts have.
+        let most = if calls.len() > 1 { [JUMPED; 2] } else { [TURNED, JUMPED] };
+        if library.folds && calls.iter().all(|call| folded(call, most)) {
+            calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
+        }
         events.push(Event { class, calls });
     }
     events.sort_by(|a, b| position(&a.calls[0].change).cmp(&position(&b.calls[0].change)));

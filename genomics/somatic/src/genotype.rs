@@ -168,6 +168,8 @@ impl Default for Params {
     }
 }
 
+/// Prior odds (natural logarithm) of a germline variant that the normal's reads have missed over a somatic one.
+const GERMLINE: f64 = 2.4;
 /// Fewest distinct molecules that a call rests on: two agree by chance once in some thousand bases at 30x.
 pub const FEWEST_PAIRS: usize = 3;
 /// Fewest of them for a change that sequencers hardly make.
@@ -205,6 +207,30 @@ fn fitted(votes: &[Vote], most: f64) -> f64 {
         f = (expected / votes.len().max(1) as f64).min(most);
     }
     log_likelihood(votes, f).max(log_likelihood(votes, 0.0))
+}
+
+/// Allele fractions at which likelihoods are summed up.
+const STEPS: usize = 50;
+
+/// Natural log of the likelihood of votes, averaged over allele fractions that are as likely as `weight` says.
+fn averaged(votes: &[Vote], weight: impl Fn(f64) -> f64) -> f64 {
+    let points: Vec<(f64, f64)> = (0..STEPS)
+        .map(|i| (i as f64 + 0.5) / STEPS as f64)
+        .map(|f| (weight(f).ln(), log_likelihood(votes, f)))
+        .collect();
+    let total = points.iter().map(|p| p.0.exp()).sum::<f64>().ln();
+    let highest = points.iter().map(|p| p.0 + p.1).fold(f64::NEG_INFINITY, f64::max);
+    highest + points.iter().map(|p| (p.0 + p.1 - highest).exp()).sum::<f64>().ln() - total
+}
+
+/// Share of a tumour's genome in which gains and losses may have moved a germline allele's fraction anywhere.
+const MOVED: f64 = 0.25;
+
+/// How likely a heterozygous germline allele has the fraction `f` of a tumour's molecules: one half mostly.
+fn germline_fraction(f: f64) -> f64 {
+    // A bell as wide as that of forty molecules, of area one.
+    let bell = (-(f - 0.5).powi(2) / (2.0 * 0.08f64.powi(2))).exp() / (0.08 * (2.0 * std::f64::consts::PI).sqrt());
+    (1.0 - MOVED) * bell + MOVED
 }
 
 /// Log-likelihood ratio of `k` of `n` and `m` of `o` being draws of two shares over one.
@@ -248,14 +274,17 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     // One allele fraction for both samples against one that the normal has by contamination at most.
     let alike = fitted(&[normal, tumour].concat(), 1.0);
     let more = clean + present - alike;
-    let germline = [0.5, 1.0].map(|f| log_likelihood(normal, f)).into_iter().fold(f64::NEG_INFINITY, f64::max);
+    // A germline variant has its fraction in the tumour too: a half, or all, where nothing was gained or lost.
+    let heterozygous = log_likelihood(normal, 0.5) + averaged(tumour, germline_fraction);
+    let homozygous = log_likelihood(normal, 1.0) + log_likelihood(tumour, 1.0);
+    let germline = heterozygous.max(homozygous);
+    let somatic = clean + averaged(tumour, |_| 1.0);
     let against_error = present - absent - params.prior;
     // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
     // germline variant it would be as frequent there as in the tumour.
     let expected = f64::from(t.alternative) * f64::from(params.molecules[0]) / f64::from(params.molecules[1].max(1));
     let expected = if n.alternative == 0 { expected } else { 0.0 };
-    // A heterozygous germline variant every thousand bases or so against a somatic one: the same prior, milder.
-    let against_germline = (clean - germline).max(expected) - 0.3 * params.prior;
+    let against_germline = (somatic - germline).max(expected) - GERMLINE;
     let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10).clamp(0.0, 999.0);
 
     let supporting = || tumour.iter().filter(|v| v.alternative());

@@ -92,10 +92,12 @@ pub struct Recruited {
 struct Candidate {
     kmer: u64,
     contig: u32,
-    /// Bases between it and the change; 0 when it overlaps.
+    /// Bases between it and the change; 0 when it is near.
     off: u32,
     /// Whether it lies before the change.
     before: bool,
+    /// Whether it holds changed bases: then it stands nowhere in the genome, or it is another place's.
+    changed: bool,
 }
 
 /// Candidates of one contig: beside every change, on the contig and on what the normal has there.
@@ -104,7 +106,8 @@ fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
     let changed = contig.findings.iter().flat_map(|f| [f.at.start, f.at.end]);
     let places: Vec<usize> = novel.chain(changed).collect();
     let (Some(&start), Some(&end)) = (places.iter().min(), places.iter().max()) else { return };
-    let mut take = |seq: &[u8], start: usize, end: usize| {
+    let changed: Vec<_> = contig.findings.iter().map(|f| f.at.start..f.at.end).collect();
+    let mut take = |seq: &[u8], start: usize, end: usize, changed: &[std::ops::Range<usize>]| {
         let window = start.saturating_sub(FAR)..(end + FAR).min(seq.len());
         if window.start >= window.end {
             return;
@@ -119,17 +122,25 @@ fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
             let before = to <= start;
             let off = if before { start - to } else { at.saturating_sub(end) };
             let off = if near { 0 } else { off as u32 + 1 };
-            out.push(Candidate { kmer: kmer.canonical(), contig: c, off, before: at + k as usize / 2 < usize::midpoint(start, end) });
+            // Where bases are gone the k-mer has to reach over the place.
+            let holds = |r: &std::ops::Range<usize>| at < r.end.max(r.start) && to > r.start;
+            out.push(Candidate {
+                kmer: kmer.canonical(),
+                contig: c,
+                off,
+                before: at + k as usize / 2 < usize::midpoint(start, end),
+                changed: changed.iter().any(holds),
+            });
         }
     };
-    take(&contig.seq, start, end);
+    take(&contig.seq, start, end, &changed);
     for f in &contig.findings {
         let right = usize::try_from(f.at.end as i32 + f.right_shift).unwrap_or(0);
         // Only what crosses the change: the rest stands on the contig.
         for (normal, from, to) in [(&f.left_normal, f.at.start, f.at.start), (&f.right_normal, right, right)] {
             let reach = from.saturating_sub(k as usize - 1)..(to + k as usize - 1).min(normal.len());
             if reach.start < reach.end {
-                take(&normal[reach.clone()], from - reach.start, to - reach.start);
+                take(&normal[reach.clone()], from - reach.start, to - reach.start, &[]);
             }
         }
     }
@@ -147,15 +158,16 @@ impl Index {
         distinct.sort_unstable();
         distinct.dedup();
         let copies = genome.map(|genome| copies(&distinct, k, genome, threads));
-        let copies_of = |c: &Candidate| {
-            copies.as_ref().map_or(1, |copies| copies[distinct.partition_point(|&d| d < c.kmer)])
+        let fits = |c: &Candidate| {
+            let copies = copies.as_ref().map(|copies| copies[distinct.partition_point(|&d| d < c.kmer)]);
+            copies.is_none_or(|copies| copies == u8::from(!c.changed))
         };
         let mut entries: Vec<(u64, u32)> = Vec::new();
         let mut nowhere_unique = 0;
         for own in all.chunk_by(|a, b| a.contig == b.contig) {
-            // The tumour's own stand nowhere in the genome; those that both alleles have must stand there once.
+            // The tumour's own stand nowhere in the genome, the others once.
             let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
-                own.iter().filter(|c| c.off == 0 && copies_of(c) <= 1).partition(|c| copies_of(c) == 0);
+                own.iter().filter(|c| c.off == 0 && fits(c)).partition(|c| c.changed);
             let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
             if beside(true) < ENOUGH && beside(false) < ENOUGH {
                 // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
@@ -164,10 +176,7 @@ impl Index {
             for before in [true, false] {
                 let beside = shared.iter().filter(|c| c.before == before).count();
                 if beside < ENOUGH {
-                    let mut far: Vec<&Candidate> =
-                        own.iter().filter(|c| c.off > 0 && c.before == before && copies_of(c) == 1).collect();
-                    far.sort_by_key(|c| c.off);
-                    shared.extend(far.into_iter().take(2 * ENOUGH));
+                    shared.extend(own.iter().filter(|c| c.off > 0 && c.before == before && fits(c)));
                 }
             }
             chosen.append(&mut shared);
