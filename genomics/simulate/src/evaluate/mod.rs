@@ -80,6 +80,7 @@ mod tests {
             samples: SampleParams { depth_tumor: 0.1, depth_normal: 0.1, ..Default::default() },
             sequencing: SequencingParams::default(),
             seed: 9,
+            ..Default::default()
         };
         simulate(&params, folder.path(), 1).unwrap();
         let file = |name: &str| folder.path().join(name);

@@ -1,0 +1,90 @@
+//! Where somatic variants are placed: the genome, what of it is taken, and the tumour that is being made.
+
+use crate::error::Error;
+use crate::genome::Genome;
+use crate::ground::Ground;
+use crate::karyotype::Karyotype;
+use crate::rng::Rng;
+use crate::small::Made;
+use crate::tumour::{Placed, Tumour};
+use crate::variant::{Cut, Span, Structural};
+
+/// Times a random place is tried before giving up.
+pub const TRIES: usize = 2000;
+
+/// All that placing needs.
+#[derive(Debug)]
+pub struct Site<'a, 'g> {
+    /// The reference.
+    pub genome: &'g Genome,
+    /// Which parts of it are taken.
+    pub ground: &'a mut Ground<'g>,
+    /// What has been placed.
+    pub tumour: &'a mut Tumour,
+    /// Random numbers.
+    pub rng: &'a mut Rng,
+    /// Fewest bases between two variants or breakpoints.
+    pub spacing: usize,
+}
+
+/// The error for variants that find no place.
+pub fn no_room(what: &str, placed: usize, wanted: usize) -> Error {
+    Error::Parameters(format!(
+        "no room for {wanted} {what} in this genome (placed {placed}); ask for fewer, or lower the spacing"
+    ))
+}
+
+impl Site<'_, '_> {
+    /// One of the clones, all alike.
+    pub fn random_clone(&mut self) -> usize {
+        self.rng.below(self.tumour.shares.len())
+    }
+
+    /// Whether a small variant can be where it was made.
+    pub fn is_free(&self, made: &Made) -> bool {
+        self.ground.is_free(made.reserved, self.spacing) && self.tumour.has_room(made.edit.at)
+    }
+
+    /// Carries a structural variant out in every population that has it, if its place is free; says on which haplotype.
+    pub fn settle(&mut self, clone: usize, variant: Structural) -> Option<usize> {
+        let round = |c: &Cut| Span { contig: c.contig, start: c.pos.saturating_sub(1), end: c.pos + 1 };
+        let cuts = variant.cuts();
+        let body = variant.body();
+        let ground = &*self.ground;
+        let free = cuts.iter().all(|c| ground.is_free(round(c), self.spacing) && !ground.in_body(*c))
+            && body.is_none_or(|b| !ground.overlaps_body(b) && !ground.holds_taken(b, self.spacing));
+        if !free || copies_itself(self.genome, &variant) {
+            return None;
+        }
+        let first = self.rng.below(2);
+        let populations = (0..self.tumour.shares.len()).filter(|&p| clone == 0 || p == clone);
+        let populations: Vec<usize> = populations.collect();
+        for haplotype in [first, 1 - first] {
+            if cuts.iter().any(|c| self.tumour.is_lost(c.contig, haplotype)) {
+                continue;
+            }
+            let mut changed: Vec<Karyotype> =
+                populations.iter().map(|&p| self.tumour.karyotypes[p][haplotype].clone()).collect();
+            if changed.iter_mut().any(|k| k.apply(&variant).is_err()) {
+                continue;
+            }
+            for (&p, karyotype) in populations.iter().zip(changed) {
+                self.tumour.karyotypes[p][haplotype] = karyotype;
+            }
+            cuts.iter().for_each(|c| self.ground.take(round(c)));
+            if let Some(body) = body {
+                self.ground.take_body(body);
+            }
+            self.tumour.structural.push(Placed::new(variant, haplotype, clone));
+            return Some(haplotype);
+        }
+        None
+    }
+}
+
+/// Whether the variant would change nothing: the inversion of a palindrome.
+fn copies_itself(genome: &Genome, variant: &Structural) -> bool {
+    let Structural::Inversion(span) = variant else { return false };
+    let bases = &genome.seqs[span.contig][span.start..span.end];
+    genuma_reads::dna::revcomp(bases) == bases
+}
