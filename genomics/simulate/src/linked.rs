@@ -86,7 +86,8 @@ fn cluster(site: &mut Site, maker: &SmallMaker) -> Option<Vec<Made>> {
         members.push(made);
     }
     let whole = extent(&members);
-    let fits = members[members.len() - 1].edit.at.pos - members[0].edit.at.pos <= EXTENT.1;
+    let fits =
+        (EXTENT.0..=EXTENT.1).contains(&(members[members.len() - 1].edit.at.pos - members[0].edit.at.pos));
     let one_side = members.iter().all(|m| site.tumour.beside_same(members[0].edit.at, m.edit.at));
     let free = site.ground.is_free(whole, site.spacing) && site.tumour.has_room(members[0].edit.at);
     (fits && one_side && free).then_some(members)

@@ -1,5 +1,6 @@
 //! Every notation of a variant as what it does to the sequence: SNVs, indels, adjacencies, insertions.
 
+use super::decompose::decompose;
 use super::normalise::Allele;
 use super::vcf::Record;
 use crate::genome::Genome;
@@ -113,8 +114,15 @@ fn sequence(record: &Record, genome: Option<&Genome>) -> Vec<Change> {
         return differing.map(|(i, (_, &to))| Change::Snv { pos: allele.start + i + 1, to }).collect();
     }
     if lost.max(gained) < SHORTEST_SV {
-        let bases = if lost > gained { &allele.removed } else { &allele.added };
-        return vec![Change::Indel { start: allele.start, net: allele.net(), bases: bases.clone() }];
+        let part = |part: Allele| {
+            if !part.is_gap() {
+                return Change::Snv { pos: part.start + 1, to: part.added[0] };
+            }
+            let part = contig.map_or_else(|| part.clone(), |seq| part.clone().left_align(seq));
+            let net = part.net();
+            Change::Indel { start: part.start, net, bases: if net < 0 { part.removed } else { part.added } }
+        };
+        return decompose(&allele).into_iter().map(part).collect();
     }
     let mut found = vec![];
     if lost >= SHORTEST_SV {
@@ -367,6 +375,13 @@ mod tests {
         let snvs = [Change::Snv { pos: 100, to: b'T' }, Change::Snv { pos: 102, to: b'A' }];
         assert_eq!(small("a 100 . GCG TCA . PASS ."), snvs);
         assert_eq!(small("a 100 . G <CNV> . PASS END=900"), []);
+        // Some bases for fewer others: a substitution and a deletion, however they are joined.
+        let joined = small("a 100 . TACGG CACG . PASS .");
+        let apart = [small("a 100 . T C . PASS ."), small("a 103 . GG G . PASS .")].concat();
+        assert_eq!(joined[0], Change::Snv { pos: 100, to: b'C' });
+        assert!(
+            matches!((&joined[1], &apart[1]), (Change::Indel { net: -1, bases, .. }, Change::Indel { net: -1, bases: other, .. }) if bases == other)
+        );
     }
 
     #[test]

@@ -12,8 +12,8 @@ const REACH: usize = 300;
 const SHORTEST_STEM: usize = 4;
 /// Longest loop between its halves, bases.
 const LONGEST_LOOP: usize = 250;
-/// How much likelier a stem is than one shorter by a base: a few kT for each pair of bases that closes.
-const PER_PAIR: f64 = 6.0;
+/// How much likelier a stem is than one shorter by a base: about 1.5 kcal/mol for each pair of bases that closes.
+const PER_PAIR: f64 = 10.0;
 /// A loop of n bases closes with a chance that goes as 1 / (n + this): half-way between a free chain and a stiff one.
 const STIFF: f64 = 3.0;
 /// Fewest bases that are copied.
