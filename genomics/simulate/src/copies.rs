@@ -54,23 +54,23 @@ const DELETED: (usize, usize) = (SHORTEST_SV, 300);
 pub fn place(site: &mut Site, params: &CopyParams) -> Result<()> {
     whole_chromosomes(site, params.aneuploidy);
     let maker = SmallMaker::new(site.genome, site.ground);
-    for i in 0..params.amplifications {
-        // The other haplotype has one copy.
-        let copies = params.amplified_copies[i % params.amplified_copies.len()] - 1;
-        let make = |span| Structural::Amplification { span, copies };
-        let (span, haplotype) = focal(site, AMPLIFIED, Cells::All, make)
-            .ok_or_else(|| no_room("amplifications", i, params.amplifications))?;
-        let amplicon = Amplicon { span, haplotype, number: i };
-        fill(site, &maker, &amplicon).ok_or_else(|| {
-            no_room(
-                "small variants inside amplifications",
-                i * (INSIDE.len() + 1),
-                params.amplifications * (INSIDE.len() + 1),
-            )
-        })?;
+    let wanted = params.amplifications;
+    for i in 0..wanted {
+        let copies = params.amplified_copies[i % params.amplified_copies.len()];
+        let amplicon = (0..TRIES)
+            .find_map(|_| amplify(site, copies, i))
+            .ok_or_else(|| no_room("amplifications", i, wanted))?;
+        let inside = INSIDE.len() + 1;
+        fill(site, &maker, &amplicon)
+            .ok_or_else(|| no_room("small variants inside amplifications", i * inside, wanted * inside))?;
     }
     for i in 0..params.losses {
-        focal(site, LOST, Cells::AnyClone, Structural::Deletion)
+        let clone = site.random_clone();
+        (0..TRIES)
+            .find_map(|_| {
+                let lost = Structural::Deletion(random_span(site, LOST)?);
+                site.settle(clone, lost).then_some(())
+            })
             .ok_or_else(|| no_room("losses", i, params.losses))?;
     }
     Ok(())
@@ -104,34 +104,27 @@ fn whole_chromosomes(site: &mut Site, share: f64) {
     }
 }
 
-/// In which cells a focal event is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cells {
-    All,
-    AnyClone,
+/// A random span, as far left as its ends can be told; `None` when its contig ends before.
+fn random_span(site: &mut Site, (low, high, part): (usize, usize, usize)) -> Option<Span> {
+    let high = high.min(site.genome.longest_contig() / part).max(1);
+    let size = site.rng.log_uniform(low.min(high), high);
+    let at = site.ground.random(site.rng);
+    let start = at.pos.checked_sub(site.rng.below(size))?;
+    let seq = &site.genome.seqs[at.contig];
+    let span = Span { contig: at.contig, start, end: start + size };
+    (span.end <= seq.len()).then(|| left_aligned(span, seq))
 }
 
-/// Places a structural variant of one span; says where and on which haplotype.
-fn focal(
-    site: &mut Site,
-    (low, high, part): (usize, usize, usize),
-    cells: Cells,
-    make: impl Fn(Span) -> Structural,
-) -> Option<(Span, usize)> {
-    let high = high.min(site.genome.longest_contig() / part).max(1);
-    let clone = if cells == Cells::All { 0 } else { site.random_clone() };
-    (0..TRIES).find_map(|_| {
-        let size = site.rng.log_uniform(low.min(high), high);
-        let at = site.ground.random(site.rng);
-        let start = at.pos.checked_sub(site.rng.below(size))?;
-        let seq = &site.genome.seqs[at.contig];
-        let span = Span { contig: at.contig, start, end: start + size };
-        if span.end > seq.len() {
-            return None;
-        }
-        let span = left_aligned(span, seq);
-        Some((span, site.settle(clone, make(span))?))
-    })
+/// Amplifies a random span on one haplotype so that a tumour cell has about `copies` of it; `None` if it is not free.
+fn amplify(site: &mut Site, copies: usize, number: usize) -> Option<Amplicon> {
+    let span = random_span(site, AMPLIFIED)?;
+    let haplotype = site.rng.below(2);
+    let chromosomes = |haplotype: usize| site.tumour.karyotypes[0][haplotype].copies()[span.contig];
+    let (own, other) = (chromosomes(haplotype), chromosomes(1 - haplotype));
+    let tandem = copies.saturating_sub(other).checked_div(own)?.max(2);
+    let variant = Structural::Amplification { span, copies: tandem };
+    let done = site.has_room(&variant) && site.carry_out(haplotype, 0, &variant);
+    done.then_some(Amplicon { span, haplotype, number })
 }
 
 /// A span that was amplified.

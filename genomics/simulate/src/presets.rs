@@ -79,7 +79,7 @@ impl Preset {
                 reads.library = LibraryParams {
                     adapter: Some(Adapter::Nextera),
                     short_inserts: 0.06,
-                    fold_backs: 0.05,
+                    fold_backs: 0.1,
                     chimeras: 0.005,
                     oxidation: 2e-5,
                     pcr_errors: 1e-5,

@@ -45,41 +45,52 @@ impl Site<'_, '_> {
         self.ground.is_free(made.reserved, self.spacing) && self.tumour.has_room(made.edit.at)
     }
 
-    /// Carries a structural variant out in every population that has it, if its place is free; says on which haplotype.
-    pub fn settle(&mut self, clone: usize, variant: Structural) -> Option<usize> {
-        let round = |c: &Cut| Span { contig: c.contig, start: c.pos.saturating_sub(1), end: c.pos + 1 };
-        let cuts = variant.cuts();
-        let body = variant.body();
-        let ground = &*self.ground;
-        let free = cuts.iter().all(|c| ground.is_free(round(c), self.spacing) && !ground.in_body(*c))
-            && body.is_none_or(|b| !ground.overlaps_body(b) && !ground.holds_taken(b, self.spacing));
-        if !free || copies_itself(self.genome, &variant) {
-            return None;
+    /// Carries a structural variant out in every population that has it, if its place is free.
+    pub fn settle(&mut self, clone: usize, variant: Structural) -> bool {
+        if !self.has_room(&variant) {
+            return false;
         }
         let first = self.rng.below(2);
-        let populations = (0..self.tumour.shares.len()).filter(|&p| clone == 0 || p == clone);
-        let populations: Vec<usize> = populations.collect();
-        for haplotype in [first, 1 - first] {
-            if cuts.iter().any(|c| self.tumour.is_lost(c.contig, haplotype)) {
-                continue;
-            }
-            let mut changed: Vec<Karyotype> =
-                populations.iter().map(|&p| self.tumour.karyotypes[p][haplotype].clone()).collect();
-            if changed.iter_mut().any(|k| k.apply(&variant).is_err()) {
-                continue;
-            }
-            for (&p, karyotype) in populations.iter().zip(changed) {
-                self.tumour.karyotypes[p][haplotype] = karyotype;
-            }
-            cuts.iter().for_each(|c| self.ground.take(round(c)));
-            if let Some(body) = body {
-                self.ground.take_body(body);
-            }
-            self.tumour.structural.push(Placed::new(variant, haplotype, clone));
-            return Some(haplotype);
-        }
-        None
+        [first, 1 - first].into_iter().any(|haplotype| self.carry_out(haplotype, clone, &variant))
     }
+
+    /// Whether the place of a structural variant is free, and the variant one.
+    pub fn has_room(&self, variant: &Structural) -> bool {
+        let ground = &*self.ground;
+        let mut cuts = variant.cuts().into_iter();
+        cuts.all(|c| ground.is_free(round(c), self.spacing) && !ground.in_body(c))
+            && variant.body().is_none_or(|b| !ground.overlaps_body(b) && !ground.holds_taken(b, self.spacing))
+            && !copies_itself(self.genome, variant)
+    }
+
+    /// Carries a structural variant that has room out on a haplotype; says whether that has all of its places.
+    pub fn carry_out(&mut self, haplotype: usize, clone: usize, variant: &Structural) -> bool {
+        let cuts = variant.cuts();
+        if cuts.iter().any(|c| self.tumour.is_lost(c.contig, haplotype)) {
+            return false;
+        }
+        let carriers = (0..self.tumour.shares.len()).filter(|&p| clone == 0 || p == clone);
+        let carriers: Vec<usize> = carriers.collect();
+        let mut changed: Vec<Karyotype> =
+            carriers.iter().map(|&p| self.tumour.karyotypes[p][haplotype].clone()).collect();
+        if changed.iter_mut().any(|k| k.apply(variant).is_err()) {
+            return false;
+        }
+        for (&p, karyotype) in carriers.iter().zip(changed) {
+            self.tumour.karyotypes[p][haplotype] = karyotype;
+        }
+        cuts.iter().for_each(|c| self.ground.take(round(*c)));
+        if let Some(body) = variant.body() {
+            self.ground.take_body(body);
+        }
+        self.tumour.structural.push(Placed::new(variant.clone(), haplotype, clone));
+        true
+    }
+}
+
+/// The bases beside a cut.
+fn round(cut: Cut) -> Span {
+    Span { contig: cut.contig, start: cut.pos.saturating_sub(1), end: cut.pos + 1 }
 }
 
 /// Whether the variant would change nothing: the inversion of a palindrome.

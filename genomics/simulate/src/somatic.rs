@@ -91,7 +91,10 @@ fn place_structural(site: &mut Site, params: &SomaticParams) -> Result<()> {
     let longest_contig = genome.longest_contig();
     let largest = params.largest_sv.min(longest_contig / 4).max(SHORTEST_SV);
     let mut classes = vec![Deletion, Insertion, Duplication, Inversion, Copy];
-    if genome.seqs.len() > 1 {
+    // Two contigs of one haplotype exchange their ends.
+    let contigs_of =
+        |haplotype| (0..genome.seqs.len()).filter(|&c| !site.tumour.is_lost(c, haplotype)).count();
+    if (0..2).any(|haplotype| contigs_of(haplotype) > 1) {
         classes.push(Translocation);
     }
     let size = |class: Class, rng: &mut Rng| match class {
@@ -110,7 +113,7 @@ fn place_structural(site: &mut Site, params: &SomaticParams) -> Result<()> {
         let mut tries = 0;
         loop {
             let variant = propose(genome, site.ground, site.rng, class, size);
-            if variant.is_some_and(|v| site.settle(clone, v).is_some()) {
+            if variant.is_some_and(|v| site.settle(clone, v)) {
                 break;
             }
             tries += 1;
