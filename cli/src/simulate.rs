@@ -8,6 +8,8 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use genuma_simulate::{GenomeSource, Params, SomaticParams, simulate};
 
+use crate::failure::Usage;
+
 /// Make tumour and normal reads with known somatic variants.
 ///
 /// Writes genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz, truth.vcf (somatic),
@@ -191,9 +193,16 @@ impl Args {
 
 /// Simulates and says on stderr what was made.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let params = args.params();
+    if args.dirt.names_off_target() && params.capture.is_none() {
+        return Err(Usage(
+            "--off-target needs targets: give --capture, --targets or a --library with them".into(),
+        )
+        .into());
+    }
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let start = Instant::now();
-    let made = simulate(&args.params(), &args.out, threads)?;
+    let made = simulate(&params, &args.out, threads)?;
     tracing::info!(
         "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",
         args.out.display(),
@@ -206,4 +215,58 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         start.elapsed().as_secs_f64(),
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use genuma_simulate::{Adapter, Preset, TargetSource};
+
+    #[derive(Parser)]
+    struct Door {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn params(options: &str) -> Params {
+        let words = ["simulate", "-o", "x"].into_iter().chain(options.split_whitespace());
+        Door::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).args.params()
+    }
+
+    #[test]
+    fn without_options_all_is_as_the_library_has_it() {
+        let text = |p: &Params| serde_json::to_string(p).expect("JSON");
+        assert_eq!(text(&params("")), text(&Params::default()));
+    }
+
+    #[test]
+    fn what_is_given_wins_over_the_preset() {
+        let old = params("--library old");
+        assert_eq!(
+            (old.library, old.sequencing.machine.read_lengths.as_slice()),
+            (Some(Preset::Old), &[100, 76][..])
+        );
+        assert_eq!((old.sequencing.error_rate, old.sequencing.duplicates), (0.006, 0.2));
+        let other = params("--library old --read-length 90 --error-rate 0.01 --quality-tails 0 --two-colour");
+        assert_eq!(other.sequencing.read_lengths(), [90]);
+        assert_eq!((other.sequencing.error_rate, other.sequencing.machine.quality_tails), (0.01, 0.0));
+        assert!(other.sequencing.machine.two_colour && !old.sequencing.machine.two_colour);
+        assert_eq!(other.sequencing.library, old.sequencing.library);
+        let wgs = params("--library wgs --binned-qualities=false --adapter nextera");
+        assert!(!wgs.sequencing.machine.binned_qualities && wgs.sequencing.machine.two_colour);
+        assert_eq!(wgs.sequencing.library.adapter, Some(Adapter::Nextera));
+    }
+
+    #[test]
+    fn capture_leaves_room_for_variants() {
+        let panel = params("--library panel");
+        assert_eq!(panel.somatic.spacing, 150);
+        assert!(panel.capture.as_ref().is_some_and(|c| c.fewer_variants && c.targets == TargetSource::Panel));
+        let asked = params("--library exome --snvs 20 --spacing 90 --off-target 0.2 --targets t.bed");
+        assert_eq!((asked.somatic.snvs, asked.somatic.indels, asked.somatic.spacing), (20, 150, 90));
+        let capture = asked.capture.expect("targets");
+        assert!(!capture.fewer_variants && capture.off_target == 0.2);
+        assert_eq!(capture.targets, TargetSource::File("t.bed".into()));
+    }
 }

@@ -175,6 +175,11 @@ impl Dirt {
         }
     }
 
+    /// Whether coverage beside targets was given.
+    pub fn names_off_target(&self) -> bool {
+        self.off_target.is_some()
+    }
+
     /// Sets what was given.
     pub fn apply(&self, params: &mut Params) {
         let library = &mut params.sequencing.library;

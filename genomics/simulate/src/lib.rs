@@ -10,12 +10,12 @@ mod genome;
 mod made;
 mod repeats;
 mod tandem;
-mod targets;
 
 mod ground;
 mod karyotype;
 mod origin;
 mod variant;
+mod targets;
 
 mod tumour;
 mod site;

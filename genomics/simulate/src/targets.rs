@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::genome::Genome;
+use crate::ground::Ground;
 use crate::rng::Rng;
-use crate::variant::Span;
+use crate::variant::{Cut, Span};
 
 /// What is sequenced instead of the whole genome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,8 +54,8 @@ const EXOME: Design =
     Design { share: 0.022, least: 0, exon: (80, 300), exons: (3, 12), intron: (300, 5_000) };
 /// Largest part of a genome that targets are made of, however small it is.
 const MOST: f64 = 0.2;
-/// Bases between a target and the end of its contig, bp.
-const MARGIN: usize = 1_000;
+/// Bases between two made targets, at least.
+const APART: usize = 50;
 /// Coefficient of variation of how well targets are captured.
 const EFFICIENCY_CV: f64 = 0.5;
 /// Farthest from the mean that an efficiency lies, standard deviations of its logarithm.
@@ -123,28 +124,19 @@ impl Targets {
 fn design(design: &Design, genome: &Genome, rng: &mut Rng) -> Vec<Span> {
     let known = genome.known_bases() as f64;
     let wanted = (known * design.share).max(design.least as f64).min(known * MOST) as usize;
+    let between = |(low, high): (usize, usize), rng: &mut Rng| low + rng.below(high - low + 1);
+    let mut ground = Ground::new(genome);
     let mut spans: Vec<Span> = vec![];
     let mut bases = 0;
     for _ in 0..20 * (1 + wanted / design.exon.0) {
-        if bases >= wanted {
-            break;
-        }
-        let contig = longer_more_often(genome, rng);
-        let seq = &genome.seqs[contig];
-        let mut at = rng.below(seq.len());
-        for _ in 0..design.exons.0 + rng.below(design.exons.1 - design.exons.0 + 1) {
-            let span = Span {
-                contig,
-                start: at,
-                end: at + design.exon.0 + rng.below(design.exon.1 - design.exon.0 + 1),
-            };
-            let outside = span.start < MARGIN || span.end + MARGIN > seq.len();
-            let apart = |s: &Span| s.contig != contig || s.end + 50 < span.start || span.end + 50 < s.start;
-            if bases < wanted
-                && !outside
-                && !seq[span.start..span.end].contains(&b'N')
-                && spans.iter().all(apart)
-            {
+        let Cut { contig, pos: mut at } = ground.random(rng);
+        for _ in 0..between(design.exons, rng) {
+            if bases >= wanted {
+                return spans;
+            }
+            let span = Span { contig, start: at, end: at + between(design.exon, rng) };
+            if ground.is_free(span, APART) {
+                ground.take(span);
                 bases += span.length();
                 spans.push(span);
             }
@@ -152,18 +144,6 @@ fn design(design: &Design, genome: &Genome, rng: &mut Rng) -> Vec<Span> {
         }
     }
     spans
-}
-
-/// A contig, with a chance that goes with its length.
-fn longer_more_often(genome: &Genome, rng: &mut Rng) -> usize {
-    let mut at = rng.below(genome.length());
-    for (contig, seq) in genome.seqs.iter().enumerate() {
-        if at < seq.len() {
-            return contig;
-        }
-        at -= seq.len();
-    }
-    unreachable!("a position below the genome's length lies in a contig")
 }
 
 /// Reads a BED file: contig, start and end of each line.

@@ -9,8 +9,6 @@ use super::quality::QualityModel;
 use super::slippage::{Slip, Slippage, Stage, turned};
 use crate::rng::Rng;
 
-/// Bases read beyond a mate's end, so that lost units leave no gap.
-const SPARE: usize = 24;
 /// The shortest mate after trimming, bases.
 const SHORTEST_MATE: usize = SHORTEST_INSERT;
 /// Share of wrong bases in tails of quality 2.
@@ -127,7 +125,6 @@ impl<'a> Machine<'a> {
         mate: &mut Mate,
         rng: &mut Rng,
     ) {
-        molecule.read(number, length + SPARE, &mut mate.bases);
         let n = molecule.len();
         let backwards = molecule.read_backwards(number);
         for &tract in &molecule.tracts {
@@ -137,6 +134,9 @@ impl<'a> Machine<'a> {
                 mate.slips.extend(slippage.draw(tract, rng));
             }
         }
+        // What is lost is made up for by what comes next.
+        let lost: usize = mate.slips.iter().map(|slip| (-slip.gained()).max(0) as usize).sum();
+        molecule.read(number, length + lost, &mut mate.bases);
         // From the last to the first, so that places stay what they are.
         mate.slips.sort_unstable_by_key(|slip| std::cmp::Reverse(slip.tract.start));
         for slip in &mate.slips {
