@@ -53,15 +53,16 @@ const DELETED: (usize, usize) = (SHORTEST_SV, 300);
 /// indels and a deletion each.
 pub fn place(site: &mut Site, params: &CopyParams) -> Result<()> {
     whole_chromosomes(site, params.aneuploidy);
-    let maker = SmallMaker::new(site.genome, site.ground);
     let wanted = params.amplifications;
-    for i in 0..wanted {
+    // Finding the genome's tandem repeats takes its time.
+    let maker = (wanted > 0).then(|| SmallMaker::new(site.genome, site.ground));
+    for (i, maker) in (0..wanted).zip(maker.iter().cycle()) {
         let copies = params.amplified_copies[i % params.amplified_copies.len()];
         let amplicon = (0..TRIES)
             .find_map(|_| amplify(site, copies, i))
             .ok_or_else(|| no_room("amplifications", i, wanted))?;
         let inside = INSIDE.len() + 1;
-        fill(site, &maker, &amplicon)
+        fill(site, maker, &amplicon)
             .ok_or_else(|| no_room("small variants inside amplifications", i * inside, wanted * inside))?;
     }
     for i in 0..params.losses {

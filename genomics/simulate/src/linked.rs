@@ -29,6 +29,9 @@ const LONGEST_INDEL: usize = 6;
 
 /// Places clusters and substitutions of several bases, each on one haplotype of one clone.
 pub fn place(site: &mut Site, params: &LinkedParams) -> Result<()> {
+    if params.clusters + params.mnvs == 0 {
+        return Ok(());
+    }
     let maker = SmallMaker::new(site.genome, site.ground);
     for i in 0..params.clusters {
         let members = (0..TRIES)

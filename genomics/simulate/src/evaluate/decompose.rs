@@ -1,6 +1,7 @@
 //! One replacement of some bases by some others as the fewest substitutions, insertions and deletions that do the same.
 
 use super::normalise::Allele;
+use crate::somatic::SHORTEST_SV;
 
 /// What a substitution costs, the first base of a gap, and each further one: neighbours that one caller joins and
 /// another keeps apart come out alike, and two gaps are dearer than three substitutions.
@@ -22,9 +23,40 @@ enum Step {
 const STEPS: [Step; 3] = [Step::Both, Step::Out, Step::In];
 const NEVER: u32 = u32::MAX / 2;
 
+/// The longest allele that is split, bp.
+const LONGEST: usize = 500;
+/// An allele has nothing in common with what it replaces if that takes more parts than this, and one more for so many bases.
+const PARTS: (usize, usize) = (3, 6);
+
+/// The substitutions, insertions and deletions that an allele comes down to; `None` if they are so many that it is
+/// rather bases replaced by unlike ones.
+pub fn parts(allele: &Allele) -> Option<Vec<Allele>> {
+    if allele.is_gap() {
+        return Some(vec![allele.clone()]);
+    }
+    let (lost, gained) = (allele.removed.len(), allele.added.len());
+    let longest = lost.max(gained);
+    let most = PARTS.0 + longest / PARTS.1;
+    let split = (longest <= LONGEST).then(|| decompose(allele)).filter(|parts| parts.len() <= most);
+    if lost != gained {
+        return split;
+    }
+    // As long as they are few, or take no more than gaps would, bases change one by one.
+    let single: Vec<Allele> = (0..lost)
+        .filter(|&i| allele.removed[i] != allele.added[i])
+        .map(|i| Allele {
+            start: allele.start + i,
+            removed: vec![allele.removed[i]],
+            added: vec![allele.added[i]],
+        })
+        .collect();
+    let few = longest < SHORTEST_SV || single.len() <= most;
+    split.filter(|parts| parts.len() < single.len()).or(few.then_some(single))
+}
+
 /// Splits an allele by the cheapest alignment of its bases (Gotoh, Journal of Molecular Biology 1982). The parts are in
 /// order and do not touch; a pure insertion or deletion stays as it is.
-pub fn decompose(allele: &Allele) -> Vec<Allele> {
+fn decompose(allele: &Allele) -> Vec<Allele> {
     let (out, added) = (&allele.removed, &allele.added);
     let columns = added.len() + 1;
     let cell = |i: usize, j: usize| i * columns + j;
@@ -106,6 +138,29 @@ mod tests {
         assert_eq!(split("ACGTAC", "GCGTATTC"), [part(100, "A", "G"), part(105, "", "TT")]);
         assert_eq!(split("AC", "GT"), [part(100, "A", "G"), part(101, "C", "T")]);
         assert_eq!(split("ACGT", "TG").len(), 3);
+    }
+
+    #[test]
+    fn unlike_bases_stay_together() {
+        let mut rng = Rng::stream(9, &[]);
+        let mut word = |n: usize| -> Vec<u8> { (0..n).map(|_| *rng.pick(b"ACGT")).collect() };
+        let (one, other) = (word(60), word(45));
+        assert_eq!(parts(&Allele { start: 9, removed: one.clone(), added: other }), None);
+        // Long ones with little between them come apart; so do as many bases that move by one.
+        let mut changed = one.clone();
+        changed[2] = if changed[2] == b'A' { b'C' } else { b'A' };
+        changed.splice(50..53, []);
+        let found = parts(&Allele { start: 9, removed: one.clone(), added: changed }).unwrap();
+        assert_eq!((found.len(), found[0].start, found[1].net()), (2, 11, -3));
+        let mut substituted = one.clone();
+        for at in [0, 30, 59] {
+            substituted[at] = if substituted[at] == b'A' { b'C' } else { b'A' };
+        }
+        let found = parts(&Allele { start: 9, removed: one.clone(), added: substituted }).unwrap();
+        assert_eq!(found.iter().map(|a| a.start).collect::<Vec<_>>(), [9, 39, 68]);
+        let moved = [&one[1..], b"G"].concat();
+        let found = parts(&Allele { start: 9, removed: one, added: moved }).unwrap();
+        assert_eq!(found.iter().map(Allele::net).collect::<Vec<_>>(), [-1, 1]);
     }
 
     #[test]

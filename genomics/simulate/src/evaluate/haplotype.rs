@@ -8,6 +8,8 @@ use super::vcf::Record;
 use crate::genome::Genome;
 use crate::somatic::SHORTEST_SV;
 
+/// The longest allele that is compared, bp.
+const LONGEST: usize = 500;
 /// Bases between two variants that are compared together, at most.
 const NEAR: usize = 30;
 /// Variants on one side of which every choice is tried; more are taken all together only.
@@ -76,7 +78,7 @@ pub fn same_sequence(
     same
 }
 
-/// The allele of a record that tells its bases and changes fewer than a structural variant does.
+/// The allele of a record that tells its bases and does not change the length as a structural variant does.
 fn small_allele(record: &Record) -> Option<Allele> {
     let is_sequence = |text: &str| text.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_sequence(&record.reference) || !is_sequence(&record.alternate) {
@@ -84,7 +86,8 @@ fn small_allele(record: &Record) -> Option<Allele> {
     }
     let alternate = record.alternate.to_ascii_uppercase();
     let allele = Allele::new(record.pos, record.reference.as_bytes(), alternate.as_bytes());
-    (allele.removed.len().max(allele.added.len()) < SHORTEST_SV).then_some(allele)
+    let longest = allele.removed.len().max(allele.added.len());
+    (longest <= LONGEST && allele.net().unsigned_abs() < SHORTEST_SV as u64).then_some(allele)
 }
 
 /// Of a group, the largest choices of both sides that spell the same.

@@ -1,5 +1,6 @@
 //! Copy numbers and variants side by side: what the truth tells is what the reads show.
 
+use genuma_simulate::evaluate::{Class, Filters, Inputs, evaluate};
 use genuma_simulate::{CopyParams, LinkedParams, Params, SomaticParams};
 
 use crate::common::{Made, Mate, clean, close, made};
@@ -189,5 +190,50 @@ fn clusters_lie_on_one_haplotype() {
         assert!((2..=3).contains(&v.reference.len()) && v.reference.len() == v.alternate.len());
         assert_eq!(&made.genome[&v.contig][v.pos - 1..v.pos - 1 + v.reference.len()], v.reference.as_bytes());
         assert!(v.reference.bytes().zip(v.alternate.bytes()).all(|(a, b)| a != b));
+    }
+}
+
+#[test]
+fn clusters_and_mnvs_count_alike_in_one_record_or_in_many() {
+    let mut params = with(CopyParams::default(), 0.1);
+    params.linked = LinkedParams { clusters: 60, mnvs: 30 };
+    let made = made(&params);
+    let truth = made.vcf("truth.vcf");
+    let mut calls: Vec<(String, usize, String, String)> = vec![];
+    for v in truth.iter().filter(|v| v.class() == "MNV") {
+        for (i, (a, b)) in v.reference.chars().zip(v.alternate.chars()).enumerate() {
+            calls.push((v.contig.clone(), v.pos + i, a.into(), b.into()));
+        }
+    }
+    for cluster in 1..=60 {
+        let members: Vec<_> = truth
+            .iter()
+            .filter(|v| v.info.get("CLUSTER").is_some_and(|c| *c == cluster.to_string()))
+            .collect();
+        let seq = &made.genome[&members[0].contig];
+        let (mut at, mut joined) = (members[0].pos - 1, String::new());
+        for v in &members {
+            joined += std::str::from_utf8(&seq[at..v.pos - 1]).unwrap();
+            joined += &v.alternate;
+            at = v.pos - 1 + v.reference.len();
+        }
+        let reference = String::from_utf8(seq[members[0].pos - 1..at].to_vec()).unwrap();
+        calls.push((members[0].contig.clone(), members[0].pos, reference, joined));
+    }
+    let lines = calls.iter().map(|(c, p, r, a)| format!("{c}\t{p}\t.\t{r}\t{a}\t.\tPASS\t.\n"));
+    let file = |name: &str| made.folder.path().join(name);
+    std::fs::write(file("calls.vcf"), format!("##fileformat=VCFv4.2\n{}", lines.collect::<String>()))
+        .unwrap();
+    let (truth, calls, reference) = (file("truth.vcf"), file("calls.vcf"), file("genome.fa"));
+    for (truth, calls) in [(&truth, &calls), (&calls, &truth)] {
+        let inputs =
+            Inputs { truth, calls, reference: Some(&reference), germline: None, filters: Filters::Pass };
+        let outcome = evaluate(&inputs).unwrap();
+        for (class, least) in [(Class::Snv, 150), (Class::Indel, 40)] {
+            let scores = outcome.of(class, None);
+            assert_eq!((scores.recall(), scores.precision()), (Some(1.0), Some(1.0)), "{:?}", outcome.misses);
+            assert!(scores.true_positives > least, "{}", scores.true_positives);
+        }
+        assert_eq!(outcome.of(Class::Sv, None).precision(), None);
     }
 }
