@@ -11,7 +11,9 @@ use genuma_simulate::evaluate::{Filters, Inputs, evaluate, render};
 /// Score calls against the truth.
 ///
 /// SNVs match by exact allele. Indels of 1-49 bp match by the same change of length within 25 bp after
-/// left-alignment. Structural variants, written as sequence, symbolic alleles or breakends, match when both ends of
+/// left-alignment. Some bases for some others count as the substitutions and indels that they come down to, whether truth
+/// or calls join them; with --reference near variants also match when they spell the same sequence together. Structural
+/// variants, written as sequence, symbolic alleles or breakends, match when both ends of
 /// an adjacency lie within 50 bp; an insertion when its position and its length (within 20%) do. Calls that did not
 /// pass their filters are ignored, but named where they would have been right.
 #[derive(Debug, ClapArgs)]

@@ -1,18 +1,24 @@
 //! `genuma simulate`: a tumour/normal pair with known somatic variants.
 
+mod dirt;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use genuma_simulate::{
-    GenomeSource, GermlineParams, Params, SampleParams, SequencingParams, SomaticParams, simulate,
-};
+use genuma_simulate::{GenomeSource, Params, SomaticParams, simulate};
+
+use crate::failure::Usage;
 
 /// Make tumour and normal reads with known somatic variants.
 ///
 /// Writes genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz, truth.vcf (somatic),
-/// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder. The same options and seed give
-/// the same bytes, whatever the number of threads.
+/// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder; with capture targets.bed, with another
+/// person's reads foreign.vcf. The same options and seed give the same bytes, whatever the number of threads.
+///
+/// Without further options reads have nothing but wrong bases that their qualities tell of. --library adds what real
+/// libraries of a kind have; each part of it is an option of its own, which wins over the preset. docs/simulate.md has
+/// the models and what each preset sets.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     A genome of 1 Mbp, both samples at 30x, nothing but tumour cells in the tumour:\n    \
@@ -20,7 +26,11 @@ use genuma_simulate::{
     Half of the cells normal, two subclones, 15% PCR duplicates, from a genome of your own:\n    \
     genuma simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
     No somatic variants at all, to count false calls:\n    \
-    genuma simulate --snvs 0 --indels 0 --svs 0 -o same")]
+    genuma simulate --snvs 0 --indels 0 --svs 0 -o same\n  \
+    Reads as they come from a fixed tissue, but with fewer duplicates:\n    \
+    genuma simulate --library ffpe --duplicates 0.2 -o fixed\n  \
+    A panel at 500x from a genome of 5 Mbp:\n    \
+    genuma simulate --library panel --genome-length 5000000 --depth-tumor 500 --depth-normal 200 -o panel")]
 pub struct Args {
     /// Folder to write into
     #[arg(short, long, value_name = "DIR")]
@@ -45,21 +55,27 @@ pub struct Args {
     #[arg(short, long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Somatic single-nucleotide variants
-    #[arg(long, value_name = "N", default_value_t = 300, help_heading = "Somatic variants")]
-    snvs: usize,
-    /// Somatic insertions and deletions of 1-50 bp
-    #[arg(long, value_name = "N", default_value_t = 150, help_heading = "Somatic variants")]
-    indels: usize,
-    /// Somatic structural variants of 50 bp and more, of six classes in turn
-    #[arg(long, value_name = "N", default_value_t = 40, help_heading = "Somatic variants")]
-    svs: usize,
+    /// Somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
+    #[arg(long, value_name = "N", help_heading = "Somatic variants")]
+    snvs: Option<usize>,
+    /// Somatic insertions and deletions of 1-50 bp [default: 150; with capture as the SNVs]
+    #[arg(long, value_name = "N", help_heading = "Somatic variants")]
+    indels: Option<usize>,
+    /// Somatic structural variants of 50 bp and more, of six classes in turn [default: 40; with capture as the SNVs]
+    #[arg(long, value_name = "N", help_heading = "Somatic variants")]
+    svs: Option<usize>,
+    /// Clusters of 2-5 SNVs and short indels within 3-120 bp of one haplotype, in addition
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
+    clusters: usize,
+    /// Substitutions of 2-3 adjacent bases, in addition
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Somatic variants")]
+    mnvs: usize,
     /// Share of the indels that change the length of a tandem repeat or homopolymer
     #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, hide_default_value = true, help_heading = "Somatic variants")]
     tandem_share: f64,
-    /// Fewest bases between two somatic variants or breakpoints
-    #[arg(long, value_name = "BP", default_value_t = 500, help_heading = "Somatic variants")]
-    spacing: usize,
+    /// Fewest bases between two somatic variants or breakpoints [default: 500; with capture 150]
+    #[arg(long, value_name = "BP", help_heading = "Somatic variants")]
+    spacing: Option<usize>,
     /// Longest structural variant (a quarter of the longest contig when that is less)
     #[arg(long, value_name = "BP", default_value_t = 1_000_000, help_heading = "Somatic variants")]
     largest_sv: usize,
@@ -91,26 +107,32 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
     contamination: f64,
 
-    /// Length of a read
-    #[arg(long, value_name = "BASES", default_value_t = 150, help_heading = "Sequencing")]
-    read_length: usize,
-    /// Mean length of a fragment
-    #[arg(long, value_name = "BP", default_value_t = 400.0, help_heading = "Sequencing")]
-    insert_mean: f64,
-    /// Standard deviation of the fragments' length
-    #[arg(long, value_name = "BP", default_value_t = 60.0, help_heading = "Sequencing")]
-    insert_sd: f64,
-    /// Share of the pairs that are PCR duplicates
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Sequencing")]
-    duplicates: f64,
-    /// Mean probability that a base is read wrongly
-    #[arg(long, value_name = "RATE", default_value_t = 0.003, help_heading = "Sequencing")]
-    error_rate: f64,
+    /// Length of a read [default: 150]
+    #[arg(long, value_name = "BASES", help_heading = "Sequencing")]
+    read_length: Option<usize>,
+    /// Mean length of a fragment [default: 400]; if it is below the read length, reads run into adapters
+    #[arg(long, value_name = "BP", help_heading = "Sequencing")]
+    insert_mean: Option<f64>,
+    /// Standard deviation of the fragments' length [default: 60]
+    #[arg(long, value_name = "BP", help_heading = "Sequencing")]
+    insert_sd: Option<f64>,
+    /// Share of the pairs that are PCR duplicates [default: 0]
+    #[arg(long, value_name = "SHARE", help_heading = "Sequencing")]
+    duplicates: Option<f64>,
+    /// Mean probability that a base is read wrongly [default: 0.003]
+    #[arg(long, value_name = "RATE", help_heading = "Sequencing")]
+    error_rate: Option<f64>,
     /// Let read names tell where both mates come from: NAME,CONTIG,FIRST,LAST,STRAND of read 1, then of read 2 (bases
     /// of the reference, from 1; `*` where a breakpoint or a long insertion leaves no one place)
     #[arg(long, help_heading = "Sequencing")]
     true_positions: bool,
+
+    #[command(flatten)]
+    dirt: dirt::Dirt,
 }
+
+/// Somatic variants are as far apart as this in captured targets, which have little room (bp).
+const SPACING_IN_TARGETS: usize = 150;
 
 impl Args {
     /// Shares of the subclones; one whole number is their count, and the founder keeps as much as each of them.
@@ -122,54 +144,65 @@ impl Args {
     }
 
     fn params(&self) -> Params {
-        let genome = match &self.genome {
+        let mut params = Params { seed: self.seed, ..Params::default() };
+        self.dirt.preset(&mut params);
+        params.genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),
             None => {
                 let (length, contigs) = (self.genome_length, self.contigs);
                 GenomeSource::Made { length, contigs, repeats: self.repeats }
             }
         };
-        Params {
-            genome,
-            germline: GermlineParams {
-                snv_rate: self.germline_snv_rate,
-                indel_rate: self.germline_indel_rate,
-                svs: self.germline_svs,
-                ..Default::default()
-            },
-            somatic: SomaticParams {
-                snvs: self.snvs,
-                indels: self.indels,
-                svs: self.svs,
-                tandem_share: self.tandem_share,
-                spacing: self.spacing,
-                largest_sv: self.largest_sv,
-                subclones: self.subclones(),
-            },
-            samples: SampleParams {
-                depth_tumor: self.depth_tumor,
-                depth_normal: self.depth_normal,
-                purity: self.purity,
-                contamination: self.contamination,
-            },
-            sequencing: SequencingParams {
-                read_length: self.read_length,
-                insert_mean: self.insert_mean,
-                insert_sd: self.insert_sd,
-                duplicates: self.duplicates,
-                error_rate: self.error_rate,
-                true_positions: self.true_positions,
-            },
-            seed: self.seed,
+        params.germline.snv_rate = self.germline_snv_rate;
+        params.germline.indel_rate = self.germline_indel_rate;
+        params.germline.svs = self.germline_svs;
+        params.samples.depth_tumor = self.depth_tumor;
+        params.samples.depth_normal = self.depth_normal;
+        params.samples.purity = self.purity;
+        params.samples.contamination = self.contamination;
+        params.linked.clusters = self.clusters;
+        params.linked.mnvs = self.mnvs;
+        let reads = &mut params.sequencing;
+        reads.read_length = self.read_length.unwrap_or(reads.read_length);
+        reads.insert_mean = self.insert_mean.unwrap_or(reads.insert_mean);
+        reads.insert_sd = self.insert_sd.unwrap_or(reads.insert_sd);
+        reads.duplicates = self.duplicates.unwrap_or(reads.duplicates);
+        reads.error_rate = self.error_rate.unwrap_or(reads.error_rate);
+        reads.true_positions = self.true_positions;
+        if self.read_length.is_some() {
+            reads.machine.read_lengths.clear();
         }
+        self.dirt.apply(&mut params);
+        let usual = SomaticParams::default();
+        if let Some(capture) = &mut params.capture {
+            capture.fewer_variants = self.snvs.or(self.indels).or(self.svs).is_none();
+        }
+        let spacing = if params.capture.is_some() { SPACING_IN_TARGETS } else { usual.spacing };
+        params.somatic = SomaticParams {
+            snvs: self.snvs.unwrap_or(usual.snvs),
+            indels: self.indels.unwrap_or(usual.indels),
+            svs: self.svs.unwrap_or(usual.svs),
+            tandem_share: self.tandem_share,
+            spacing: self.spacing.unwrap_or(spacing),
+            largest_sv: self.largest_sv,
+            subclones: self.subclones(),
+        };
+        params
     }
 }
 
 /// Simulates and says on stderr what was made.
 pub fn run(args: Args) -> anyhow::Result<()> {
+    let params = args.params();
+    if args.dirt.names_off_target() && params.capture.is_none() {
+        return Err(Usage(
+            "--off-target needs targets: give --capture, --targets or a --library with them".into(),
+        )
+        .into());
+    }
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let start = Instant::now();
-    let made = simulate(&args.params(), &args.out, threads)?;
+    let made = simulate(&params, &args.out, threads)?;
     tracing::info!(
         "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",
         args.out.display(),
@@ -182,4 +215,58 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         start.elapsed().as_secs_f64(),
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use genuma_simulate::{Adapter, Preset, TargetSource};
+
+    #[derive(Parser)]
+    struct Door {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn params(options: &str) -> Params {
+        let words = ["simulate", "-o", "x"].into_iter().chain(options.split_whitespace());
+        Door::try_parse_from(words).unwrap_or_else(|e| panic!("{e}")).args.params()
+    }
+
+    #[test]
+    fn without_options_all_is_as_the_library_has_it() {
+        let text = |p: &Params| serde_json::to_string(p).expect("JSON");
+        assert_eq!(text(&params("")), text(&Params::default()));
+    }
+
+    #[test]
+    fn what_is_given_wins_over_the_preset() {
+        let old = params("--library old");
+        assert_eq!(
+            (old.library, old.sequencing.machine.read_lengths.as_slice()),
+            (Some(Preset::Old), &[100, 76][..])
+        );
+        assert_eq!((old.sequencing.error_rate, old.sequencing.duplicates), (0.006, 0.2));
+        let other = params("--library old --read-length 90 --error-rate 0.01 --quality-tails 0 --two-colour");
+        assert_eq!(other.sequencing.read_lengths(), [90]);
+        assert_eq!((other.sequencing.error_rate, other.sequencing.machine.quality_tails), (0.01, 0.0));
+        assert!(other.sequencing.machine.two_colour && !old.sequencing.machine.two_colour);
+        assert_eq!(other.sequencing.library, old.sequencing.library);
+        let wgs = params("--library wgs --binned-qualities=false --adapter nextera");
+        assert!(!wgs.sequencing.machine.binned_qualities && wgs.sequencing.machine.two_colour);
+        assert_eq!(wgs.sequencing.library.adapter, Some(Adapter::Nextera));
+    }
+
+    #[test]
+    fn capture_leaves_room_for_variants() {
+        let panel = params("--library panel");
+        assert_eq!(panel.somatic.spacing, 150);
+        assert!(panel.capture.as_ref().is_some_and(|c| c.fewer_variants && c.targets == TargetSource::Panel));
+        let asked = params("--library exome --snvs 20 --spacing 90 --off-target 0.2 --targets t.bed");
+        assert_eq!((asked.somatic.snvs, asked.somatic.indels, asked.somatic.spacing), (20, 150, 90));
+        let capture = asked.capture.expect("targets");
+        assert!(!capture.fewer_variants && capture.off_target == 0.2);
+        assert_eq!(capture.targets, TargetSource::File("t.bed".into()));
+    }
 }

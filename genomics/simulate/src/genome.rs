@@ -35,6 +35,11 @@ impl Genome {
         self.seqs.iter().map(Vec::len).sum()
     }
 
+    /// Bases of the longest contig.
+    pub fn longest_contig(&self) -> usize {
+        self.seqs.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
     /// Bases that are not N.
     pub fn known_bases(&self) -> usize {
         self.seqs.iter().flatten().filter(|&&b| b != b'N').count()

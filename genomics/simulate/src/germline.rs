@@ -38,6 +38,17 @@ impl Default for GermlineParams {
     }
 }
 
+impl GermlineParams {
+    /// Which haplotypes have a variant.
+    pub(crate) fn carriers(&self, rng: &mut Rng) -> [bool; 2] {
+        let mut haplotypes = [true; 2];
+        if !rng.chance(self.homozygous_share) {
+            haplotypes[rng.below(2)] = false;
+        }
+        haplotypes
+    }
+}
+
 /// A germline variant and its carriers.
 #[derive(Debug, Clone)]
 pub struct Germline {
@@ -53,7 +64,7 @@ const TRIES: usize = 200;
 
 /// Places germline variants where `ground` is free. A variant that finds no place is left out.
 pub fn place(genome: &Genome, params: &GermlineParams, ground: &mut Ground, rng: &mut Rng) -> Vec<Germline> {
-    let maker = SmallMaker::new(genome);
+    let maker = SmallMaker::new(genome, ground);
     let known = genome.known_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
     let mut found = vec![];
@@ -71,11 +82,7 @@ pub fn place(genome: &Genome, params: &GermlineParams, ground: &mut Ground, rng:
         });
         let Some((edit, reserved)) = made else { continue };
         ground.take(reserved);
-        let mut haplotypes = [true; 2];
-        if !rng.chance(params.homozygous_share) {
-            haplotypes[rng.below(2)] = false;
-        }
-        found.push(Germline { edit, haplotypes });
+        found.push(Germline { edit, haplotypes: params.carriers(rng) });
     }
     found.sort_by_key(|g| g.edit.at);
     found

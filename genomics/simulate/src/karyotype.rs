@@ -16,12 +16,42 @@ enum Content {
 struct Piece {
     content: Content,
     reverse: bool,
+    age: Age,
+}
+
+/// Copies of an amplified span are as old as the variants that they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    /// Has every variant of its haplotype.
+    Late,
+    /// Was there before some of the variants.
+    Early,
+}
+
+/// Small variants of one haplotype by contig, sorted, not overlapping each other and not reaching over a cut.
+#[derive(Debug, Default)]
+pub struct Edits<'a> {
+    /// Of late pieces, which is all of them unless a span is amplified.
+    pub late: Vec<Vec<&'a Edit>>,
+    /// Of early pieces.
+    pub early: Vec<Vec<&'a Edit>>,
+}
+
+impl<'a> Edits<'a> {
+    fn of(&self, age: Age) -> &[Vec<&'a Edit>] {
+        match age {
+            Age::Late => &self.late,
+            Age::Early => &self.early,
+        }
+    }
 }
 
 /// One haplotype: chromosomes, each a row of pieces.
 #[derive(Debug, Clone)]
 pub struct Karyotype {
     chromosomes: Vec<Vec<Piece>>,
+    /// How often each chromosome is there.
+    copies: Vec<usize>,
 }
 
 /// A boundary between pieces: `chromosomes[chromosome][..piece]` lies before it.
@@ -42,9 +72,50 @@ impl Karyotype {
             vec![Piece {
                 content: Content::Reference(Span { contig, start: 0, end: seq.len() }),
                 reverse: false,
+                age: Age::Late,
             }]
         };
-        Karyotype { chromosomes: genome.seqs.iter().enumerate().map(whole).collect() }
+        Karyotype {
+            chromosomes: genome.seqs.iter().enumerate().map(whole).collect(),
+            copies: vec![1; genome.seqs.len()],
+        }
+    }
+
+    /// Says how often a chromosome is there. Chromosomes have the number of the contig that they begin with.
+    pub fn set_copies(&mut self, chromosome: usize, copies: usize) {
+        self.copies[chromosome] = copies;
+    }
+
+    /// How often each chromosome is there, in the order of [`Self::spell`].
+    pub fn copies(&self) -> &[usize] {
+        &self.copies
+    }
+
+    /// How often a base of the reference is there beyond once for each of its pieces, because its chromosome is; negative
+    /// where the chromosome is lost.
+    pub fn gained(&self, at: Cut) -> f64 {
+        let covers = |p: &&Piece| match p.content {
+            Content::Reference(span) => span.contig == at.contig && span.start <= at.pos && at.pos < span.end,
+            Content::Novel(_) => false,
+        };
+        let pieces = |row: &Vec<Piece>| row.iter().filter(covers).count() as f64;
+        let rows = self.chromosomes.iter().zip(&self.copies).filter(|(_, copies)| **copies != 1);
+        rows.map(|(row, &copies)| (copies as f64 - 1.0) * pieces(row)).sum()
+    }
+
+    /// How often a base of the reference is there: in `(all, late)` pieces, chromosomes times their copies.
+    pub fn occurrences(&self, at: Cut) -> (usize, usize) {
+        let (mut all, mut late) = (0, 0);
+        for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
+            for piece in row {
+                let Content::Reference(span) = piece.content else { continue };
+                if span.contig == at.contig && span.start <= at.pos && at.pos < span.end {
+                    all += copies;
+                    late += copies * usize::from(piece.age == Age::Late);
+                }
+            }
+        }
+        (all, late)
     }
 
     /// Carries out one variant. Its cuts must not have been used by another one, and its body must be untouched.
@@ -58,6 +129,14 @@ impl Karyotype {
                 let at = self.isolate(*span);
                 let row = &mut self.chromosomes[at.chromosome];
                 row.insert(at.piece, row[at.piece].clone());
+            }
+            Structural::Amplification { span, copies } => {
+                let at = self.isolate(*span);
+                let row = &mut self.chromosomes[at.chromosome];
+                let piece = row.remove(at.piece);
+                let age = |copy: usize| if copy.is_multiple_of(2) { Age::Late } else { Age::Early };
+                let tandem = (0..*copies).map(|copy| Piece { age: age(copy), ..piece.clone() });
+                row.splice(at.piece..at.piece, tandem);
             }
             Structural::Inversion(span) => {
                 let at = self.isolate(*span);
@@ -101,7 +180,8 @@ impl Karyotype {
 
     fn insert(&mut self, cut: Cut, content: Content, inverted: bool) {
         let at = self.split(cut);
-        self.chromosomes[at.chromosome].insert(at.piece, Piece { content, reverse: inverted ^ at.reverse });
+        let piece = Piece { content, reverse: inverted ^ at.reverse, age: Age::Late };
+        self.chromosomes[at.chromosome].insert(at.piece, piece);
     }
 
     /// Makes the cut a boundary between pieces and says where it is.
@@ -109,7 +189,7 @@ impl Karyotype {
         for (chromosome, row) in self.chromosomes.iter_mut().enumerate() {
             for piece in 0..row.len() {
                 let Content::Reference(span) = row[piece].content else { continue };
-                let reverse = row[piece].reverse;
+                let Piece { reverse, age, .. } = row[piece];
                 if span.contig != cut.contig || cut.pos <= span.start || cut.pos > span.end {
                     continue;
                 }
@@ -119,7 +199,7 @@ impl Karyotype {
                     if reverse {
                         halves.reverse();
                     }
-                    row.splice(piece..=piece, halves.map(|content| Piece { content, reverse }));
+                    row.splice(piece..=piece, halves.map(|content| Piece { content, reverse, age }));
                     return Boundary { chromosome, piece: piece + 1, reverse };
                 }
                 // Already the end of a piece: the boundary lies behind it, or before it when it is turned round.
@@ -141,13 +221,14 @@ impl Karyotype {
         Boundary { piece, reverse: false, ..at }
     }
 
-    /// Spells every chromosome with small variants in place. `edits` holds those of each contig, sorted, not
-    /// overlapping each other and not reaching over a cut.
-    pub fn spell(&self, genome: &Genome, edits: &[Vec<&Edit>]) -> Vec<Vec<u8>> {
+    /// Spells every chromosome with small variants in place.
+    pub fn spell(&self, genome: &Genome, edits: &Edits) -> Vec<Vec<u8>> {
         let spell_piece = |piece: &Piece, out: &mut Vec<u8>| {
             let forward = match &piece.content {
                 Content::Novel(sequence) => sequence.clone(),
-                Content::Reference(span) => spell_span(&genome.seqs[span.contig], *span, &edits[span.contig]),
+                Content::Reference(span) => {
+                    spell_span(&genome.seqs[span.contig], *span, &edits.of(piece.age)[span.contig])
+                }
             };
             if piece.reverse {
                 out.extend(dna::revcomp(&forward));
@@ -164,14 +245,14 @@ impl Karyotype {
     }
 
     /// Where the bases that [`Self::spell`] gives with the same `edits` come from, chromosome by chromosome.
-    pub fn origins(&self, edits: &[Vec<&Edit>]) -> Vec<Origins> {
+    pub fn origins(&self, edits: &Edits) -> Vec<Origins> {
         let row = |row: &Vec<Piece>| {
             let mut origins = Origins::default();
             for piece in row {
                 match &piece.content {
                     Content::Novel(sequence) => origins.novel(sequence.len()),
                     Content::Reference(span) => {
-                        let edits = edits_within(*span, &edits[span.contig]);
+                        let edits = edits_within(*span, &edits.of(piece.age)[span.contig]);
                         origins.reference(*span, edits, piece.reverse);
                     }
                 }
@@ -223,7 +304,8 @@ mod tests {
             karyotype.apply(v).unwrap();
         }
         let text = |s: Vec<u8>| String::from_utf8(s).unwrap();
-        karyotype.spell(&genome, &[vec![], vec![]]).into_iter().map(text).collect()
+        let edits = Edits { late: vec![vec![]; 2], early: vec![vec![]; 2] };
+        karyotype.spell(&genome, &edits).into_iter().map(text).collect()
     }
 
     const SPAN: Span = Span { contig: 0, start: 3, end: 6 };
@@ -273,7 +355,21 @@ mod tests {
         karyotype.apply(&Structural::Duplication(SPAN)).unwrap();
         let snv = Edit { at: Cut { contig: 0, pos: 4 }, removed: b"A".to_vec(), added: b"G".to_vec() };
         let insertion = Edit { at: Cut { contig: 0, pos: 8 }, removed: vec![], added: b"CC".to_vec() };
-        let spelled = karyotype.spell(&genome, &[vec![&snv, &insertion], vec![]]);
+        let edits = Edits { late: vec![vec![&snv, &insertion], vec![]], early: vec![vec![]; 2] };
+        let spelled = karyotype.spell(&genome, &edits);
         assert_eq!(spelled[0], b"AACCGACGACCCCTT");
+    }
+
+    #[test]
+    fn early_copies_lack_some_variants_and_chromosomes_are_counted() {
+        let genome = genome();
+        let mut karyotype = Karyotype::new(&genome);
+        karyotype.apply(&Structural::Amplification { span: SPAN, copies: 3 }).unwrap();
+        let snv = Edit { at: Cut { contig: 0, pos: 4 }, removed: b"A".to_vec(), added: b"G".to_vec() };
+        let edits = Edits { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
+        assert_eq!(karyotype.spell(&genome, &edits)[0], b"AACCGACAACGACCTT");
+        karyotype.set_copies(0, 2);
+        let at = |contig, pos| karyotype.occurrences(Cut { contig, pos });
+        assert_eq!((at(0, 4), at(0, 6), at(1, 4)), ((6, 4), (2, 2), (1, 1)));
     }
 }

@@ -3,28 +3,47 @@
 mod error;
 mod rng;
 
+mod params;
+mod presets;
+
 mod genome;
 mod made;
 mod repeats;
 mod tandem;
 
-mod germline;
 mod ground;
 mod karyotype;
 mod origin;
-mod small;
-mod somatic;
 mod variant;
+mod targets;
 
+mod tumour;
+mod site;
+mod small;
+mod copies;
+mod somatic;
+mod linked;
+mod germline;
+mod foreign;
+mod mitochondrion;
+
+mod cells;
+mod samples;
+mod sequencing;
+mod truth;
 mod pipeline;
 
 pub mod evaluate;
-mod sequencing;
-mod truth;
 
+pub use copies::{Aneuploid, CopyParams};
 pub use error::{Error, Result};
+pub use foreign::ForeignParams;
 pub use genome::Genome;
 pub use germline::GermlineParams;
-pub use pipeline::{GenomeSource, Params, SampleParams, Summary, simulate};
-pub use sequencing::SequencingParams;
+pub use linked::LinkedParams;
+pub use params::{GenomeSource, Params, SampleParams};
+pub use pipeline::{Summary, simulate};
+pub use presets::Preset;
+pub use sequencing::{Adapter, Counts, CoverageParams, LibraryParams, MachineParams, SequencingParams};
 pub use somatic::SomaticParams;
+pub use targets::{CaptureParams, TargetSource};

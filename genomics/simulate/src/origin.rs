@@ -2,19 +2,32 @@
 
 use std::ops::Range;
 
-use crate::variant::{Edit, Span};
+use crate::variant::{Cut, Edit, Span};
 
 /// Longest stretch of the reference that a small deletion may take out of a mate (bp); a longer one is a breakpoint.
 const LONGEST_GAP: usize = 50;
 
 /// Bases of a chromosome that lie in the reference side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
+pub struct Stretch {
     /// Where it begins on the chromosome.
-    at: usize,
+    pub at: usize,
     /// The bases of the reference; as many as of the chromosome.
-    span: Span,
-    reverse: bool,
+    pub span: Span,
+    /// Whether they are read from the last to the first.
+    pub reverse: bool,
+}
+
+impl Stretch {
+    /// Where bases of the reference, those of the stretch among them, lie on the chromosome.
+    pub fn image(&self, of: Span) -> Range<usize> {
+        let (start, end) = (of.start.max(self.span.start), of.end.min(self.span.end));
+        if self.reverse {
+            self.at + self.span.end - end..self.at + self.span.end - start
+        } else {
+            self.at + start - self.span.start..self.at + end - self.span.start
+        }
+    }
 }
 
 /// Stretches of one chromosome in its order. What lies between them is novel.
@@ -67,6 +80,20 @@ impl Origins {
             self.stretches.push(Stretch { at: self.length, span, reverse });
             self.length += span.length();
         }
+    }
+
+    /// The stretches in the order of the chromosome.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// Where a base of the chromosome comes from; `None` when it is novel.
+    pub fn locate(&self, base: usize) -> Option<Cut> {
+        let stretch =
+            self.stretches.get(self.stretches.partition_point(|s| s.at + s.span.length() <= base))?;
+        let into = base.checked_sub(stretch.at)?;
+        let pos = if stretch.reverse { stretch.span.end - 1 - into } else { stretch.span.start + into };
+        Some(Cut { contig: stretch.span.contig, pos })
     }
 
     /// Where bases of the chromosome come from; `None` when they are all novel, or have a breakpoint among them.
@@ -127,6 +154,10 @@ mod tests {
         assert_eq!(place(40..60), Some((145, 158, false)));
         assert_eq!(place(46..60), Some((150, 158, false)));
         assert_eq!(place(45..52), None);
+        let located = |base| origins.locate(base).map(|at| (at.contig, at.pos));
+        assert_eq!([0, 20, 44, 52, 101].map(located), [100, 125, 149, 150, 199].map(|pos| Some((1, pos))));
+        assert_eq!([45, 51, 102].map(located), [None; 3]);
+        assert_eq!(origins.stretches()[1].image(span(100, 130)), 20..25);
         // The same turned round: base 0 is base 199 of the reference.
         let mut turned = Origins::default();
         turned.reference(span(100, 200), &edits.iter().collect::<Vec<_>>(), true);
@@ -134,6 +165,8 @@ mod tests {
             let mirrored = origins.place(102 - bases.end..102 - bases.start);
             assert_eq!(turned.place(bases), mirrored.map(|p| Place { reverse: true, ..p }));
         }
+        assert!((0..102).all(|base| turned.locate(base) == origins.locate(101 - base)));
+        assert_eq!(turned.stretches()[1].image(span(100, 130)), 77..82);
     }
 
     #[test]

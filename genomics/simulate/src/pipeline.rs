@@ -1,76 +1,30 @@
 //! The whole simulation, in order: genome, variants, haplotypes, reads, truth.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
+use crate::cells::Cells;
+use crate::copies::{self, Aneuploid};
 use crate::error::{Error, Result};
+use crate::foreign;
 use crate::genome::{Genome, write_file};
-use crate::germline::{self, Germline, GermlineParams};
+use crate::germline::{self, Germline};
 use crate::ground::Ground;
-use crate::karyotype::Karyotype;
+use crate::linked;
 use crate::made;
+use crate::mitochondrion::{self, Mitochondrion};
+use crate::params::{GenomeSource, Params};
 use crate::repeats::RepeatMap;
-use crate::rng::Rng;
-use crate::sequencing::{self, Chromosome, Output, Pool, SequencingParams};
-use crate::somatic::{self, SomaticParams, Tumour};
+use crate::rng::Stream;
+use crate::samples::{Bench, Prepared, Sample};
+use crate::sequencing::{self, Counts, Output};
+use crate::site::Site;
+use crate::somatic;
 use crate::tandem::TractIndex;
+use crate::targets::Targets;
 use crate::truth::{self, Annotator};
-use crate::variant::Edit;
-
-/// Where the reference comes from.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GenomeSource {
-    /// A FASTA file.
-    File(PathBuf),
-    /// Made for the purpose.
-    Made {
-        /// Bases of all contigs.
-        length: usize,
-        /// Contigs.
-        contigs: usize,
-        /// Share put in as copies of families and as recent duplications; without it what is usual, a third.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        repeats: Option<f64>,
-    },
-}
-
-/// The two samples.
-#[derive(Debug, Clone, Serialize)]
-pub struct SampleParams {
-    /// Mean coverage of the tumour sample.
-    pub depth_tumor: f64,
-    /// Mean coverage of the normal sample.
-    pub depth_normal: f64,
-    /// Share of tumour cells in the tumour sample.
-    pub purity: f64,
-    /// Share of tumour cells in the normal sample.
-    pub contamination: f64,
-}
-
-impl Default for SampleParams {
-    fn default() -> Self {
-        SampleParams { depth_tumor: 30.0, depth_normal: 30.0, purity: 1.0, contamination: 0.0 }
-    }
-}
-
-/// Everything that decides what is simulated. Threads and folders do not, so they are not in here.
-#[derive(Debug, Clone, Serialize)]
-pub struct Params {
-    /// The reference.
-    pub genome: GenomeSource,
-    /// The patient's own variants.
-    pub germline: GermlineParams,
-    /// The tumour's variants.
-    pub somatic: SomaticParams,
-    /// Depth and mixture of the samples.
-    pub samples: SampleParams,
-    /// Reads.
-    pub sequencing: SequencingParams,
-    /// Same seed, same bytes.
-    pub seed: u64,
-}
+use crate::tumour::Tumour;
 
 /// What was made.
 #[derive(Debug, Clone, Serialize)]
@@ -79,7 +33,7 @@ pub struct Summary {
     pub genome_length: usize,
     /// Germline variants placed.
     pub germline_variants: usize,
-    /// Somatic SNVs and indels placed.
+    /// Somatic SNVs, indels and substitutions of several bases placed.
     pub somatic_small: usize,
     /// Somatic structural variants placed.
     pub somatic_structural: usize,
@@ -87,180 +41,204 @@ pub struct Summary {
     pub tumor_pairs: usize,
     /// Read pairs of the normal sample.
     pub normal_pairs: usize,
+    /// Contigs of which tumour cells do not have two copies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aneuploid: Vec<Aneuploid>,
+    /// Bases of the targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_bases: Option<usize>,
+    /// What became of molecules and reads, if anything that is off by default was on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tumor_reads: Option<Counts>,
+    /// The same of the normal sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub normal_reads: Option<Counts>,
 }
 
-/// Labels of the random streams.
-#[derive(Clone, Copy)]
-enum Stream {
-    Genome,
-    Somatic,
-    Germline,
-    Tumour,
-    Normal,
-}
-
-fn check(params: &Params) -> Result<()> {
-    let wrong = |what: &str| Err(Error::Parameters(what.into()));
-    let share = |x: f64| (0.0..=1.0).contains(&x);
-    let (samples, reads) = (&params.samples, &params.sequencing);
-    let shares = [
-        samples.purity,
-        samples.contamination,
-        params.somatic.tandem_share,
-        params.germline.homozygous_share,
-    ];
-    if !shares.into_iter().all(share) || !(0.0..0.95).contains(&reads.duplicates) {
-        return wrong(
-            "purity, contamination and other shares must lie between 0 and 1 (duplicates below 0.95)",
-        );
-    }
-    if samples.depth_tumor <= 0.0 || samples.depth_normal <= 0.0 {
-        return wrong("depths must be above 0");
-    }
-    if let GenomeSource::Made { repeats: Some(repeats), .. } = params.genome
-        && !share(repeats)
-    {
-        return wrong("the share of repeats must lie between 0 and 1");
-    }
-    if !(20..=10_000).contains(&reads.read_length) {
-        return wrong("the read length must lie between 20 and 10000");
-    }
-    if reads.insert_mean < reads.read_length as f64 || reads.insert_sd < 0.0 {
-        return wrong("the mean insert must be at least the read length, and its deviation not negative");
-    }
-    if !(0.0..0.2).contains(&reads.error_rate) {
-        return wrong("the error rate must lie between 0 and 0.2");
-    }
-    Ok(())
+/// All variants.
+struct Variants {
+    tumour: Tumour,
+    germline: Vec<Germline>,
+    /// Another person's.
+    foreign: Option<Vec<Germline>>,
+    /// The patient's and another person's.
+    mitochondria: Option<[Mitochondrion; 2]>,
 }
 
 /// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
-/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`.
+/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; with capture `targets.bed`, with
+/// another person's reads `foreign.vcf`.
 pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
-    check(params)?;
-    let stream = |s: Stream| Rng::stream(params.seed, &[s as u64]);
-    let genome = match &params.genome {
+    params.check()?;
+    let nuclear = match &params.genome {
         GenomeSource::File(path) => Genome::read(path)?,
         GenomeSource::Made { length, contigs, repeats } => {
-            made::make(*length, *contigs, *repeats, &mut stream(Stream::Genome))
+            made::make(*length, *contigs, *repeats, &mut params.stream(Stream::Genome))
         }
     };
-    let shortest = params.sequencing.read_length;
-    if genome.seqs.iter().all(|s| s.len() < shortest) {
+    let shortest = params.sequencing.longest_read();
+    if nuclear.longest_contig() < shortest {
         return Err(Error::Parameters(format!(
             "no contig of the genome is as long as a read ({shortest} bp)"
         )));
     }
-    let mut ground = Ground::new(&genome);
-    let tumour = somatic::place(&genome, &params.somatic, &mut ground, &mut stream(Stream::Somatic))?;
-    let germline = germline::place(&genome, &params.germline, &mut ground, &mut stream(Stream::Germline));
+    let species = params.foreign.genome.as_deref().map(|path| foreign_species(path, shortest)).transpose()?;
+    let whole = if params.samples.mitochondrion > 0.0 {
+        Some(mitochondrion::with_contig(&nuclear, &mut params.stream(Stream::Mitochondrion))?)
+    } else {
+        None
+    };
+    let genome = whole.as_ref().unwrap_or(&nuclear);
+    let capture = params.capture.as_ref();
+    let targets = capture
+        .map(|c| Targets::new(&c.targets, &nuclear, &mut params.stream(Stream::Targets)))
+        .transpose()?;
+    let variants = place(&nuclear, genome, params, targets.as_ref())?;
+    let Variants { tumour, germline, foreign, mitochondria } = &variants;
 
     std::fs::create_dir_all(out).map_err(Error::io(out))?;
     genome.write(&out.join("genome.fa"))?;
-    write_truth(&genome, params, &tumour, &germline, out)?;
+    write_truth(genome, params, &variants, out)?;
+    if let Some(targets) = &targets {
+        write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes())?;
+    }
 
-    let pairs = |depth: f64| (depth * genome.known_bases() as f64 / (2 * shortest) as f64).round() as usize;
+    let mut cells = Cells::new(&nuclear, tumour, germline);
+    if let Some(foreign) = foreign {
+        cells.add_person(&nuclear, foreign);
+    }
+    if let Some(species) = species {
+        cells.add_species(species);
+    }
+    if let Some([patient, other]) = mitochondria {
+        cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
+    }
+    let bench = Bench { genome: &nuclear, cells: &cells, targets: targets.as_ref(), params };
+    let [tumor_sample, normal_sample] = samples(params);
+    let (tumor, normal) = (bench.prepare(&tumor_sample)?, bench.prepare(&normal_sample)?);
+    let sequence = |sample: &str, prepared: &Prepared| {
+        let output = Output {
+            paths: [1, 2].map(|mate| out.join(format!("{sample}_{mate}.fq.gz"))),
+            sample,
+            contigs: params.sequencing.true_positions.then_some(genome.names.as_slice()),
+            pairs: prepared.pairs,
+            duplicates: params.sequencing.duplicates,
+            seed: prepared.seed,
+            threads,
+        };
+        sequencing::sequence(&prepared.library, &prepared.machine, &output)
+    };
+    let tumor_reads = sequence("tumor", &tumor)?;
+    let normal_reads = sequence("normal", &normal)?;
+
+    let of_mitochondria = |of: fn(&Mitochondrion) -> usize| mitochondria.as_ref().map_or(0, |m| of(&m[0]));
     let summary = Summary {
         genome_length: genome.length(),
-        germline_variants: germline.len(),
-        somatic_small: tumour.small.len(),
-        somatic_structural: tumour.structural.len(),
-        tumor_pairs: pairs(params.samples.depth_tumor),
-        normal_pairs: pairs(params.samples.depth_normal),
+        germline_variants: germline.len() + of_mitochondria(|m| m.germline.len()),
+        somatic_small: tumour.small.len() + of_mitochondria(|m| m.somatic.len()),
+        somatic_structural: tumour.structural.len() + tumour.inner.len(),
+        tumor_pairs: tumor.pairs,
+        normal_pairs: normal.pairs,
+        aneuploid: copies::aneuploid(&nuclear, tumour),
+        target_bases: targets.as_ref().map(Targets::bases),
+        tumor_reads: params.is_dirty().then_some(tumor_reads),
+        normal_reads: params.is_dirty().then_some(normal_reads),
     };
-    let cells = Cells::new(&genome, &tumour, &germline);
-    let sequence = |sample: &str, tumour_share: f64, pairs: usize, label: Stream| {
-        let pool = cells.pool(&tumour, tumour_share, shortest);
-        let paths = [1, 2].map(|mate| out.join(format!("{sample}_{mate}.fq.gz")));
-        let contigs = params.sequencing.true_positions.then_some(genome.names.as_slice());
-        let output = Output { paths, sample, contigs, pairs, seed: stream(label).bits(), threads };
-        sequencing::sequence(&pool, &params.sequencing, &output)
-    };
-    sequence("tumor", params.samples.purity, summary.tumor_pairs, Stream::Tumour)?;
-    sequence("normal", params.samples.contamination, summary.normal_pairs, Stream::Normal)?;
-
     let report =
         serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
     write_file(&out.join("simulate.json"), format!("{report:#}\n").as_bytes())?;
     Ok(summary)
 }
 
-fn write_truth(
-    genome: &Genome,
-    params: &Params,
-    tumour: &Tumour,
-    germline: &[Germline],
-    out: &Path,
-) -> Result<()> {
+fn samples(params: &Params) -> [Sample; 2] {
+    let of = &params.samples;
+    let tumor = Sample {
+        depth: of.depth_tumor,
+        tumour_share: of.purity,
+        foreign: params.foreign.tumor,
+        stream: Stream::Tumour,
+    };
+    let normal = Sample {
+        depth: of.depth_normal,
+        tumour_share: of.contamination,
+        foreign: params.foreign.normal,
+        stream: Stream::Normal,
+    };
+    [tumor, normal]
+}
+
+fn foreign_species(path: &Path, shortest: usize) -> Result<Genome> {
+    let genome = Genome::read(path)?;
+    if genome.longest_contig() < shortest {
+        let message = format!("{}: no contig is as long as a read ({shortest} bp)", path.display());
+        return Err(Error::Parameters(message));
+    }
+    Ok(genome)
+}
+
+/// Places all variants: those of the nucleus where `nuclear` has room, those of the mitochondrion at the end of `genome`.
+fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Targets>) -> Result<Variants> {
+    let mut ground = Ground::new(nuclear);
+    let mut tumour = Tumour::new(nuclear, &params.somatic.subclones)?;
+    let mut wanted = params.somatic.clone();
+    if let (Some(targets), Some(capture)) = (targets, &params.capture) {
+        ground.want(Some(&targets.spans));
+        if capture.fewer_variants {
+            wanted = wanted.fitted(targets.bases());
+        }
+    }
+    let mut placing = |stream: Stream, place: &mut dyn FnMut(&mut Site) -> Result<()>| {
+        let mut rng = params.stream(stream);
+        let spacing = params.somatic.spacing;
+        place(&mut Site { genome: nuclear, ground: &mut ground, tumour: &mut tumour, rng: &mut rng, spacing })
+    };
+    placing(Stream::Copies, &mut |site| copies::place(site, &params.copies))?;
+    placing(Stream::Somatic, &mut |site| somatic::place(site, &wanted))?;
+    placing(Stream::Linked, &mut |site| linked::place(site, &params.linked))?;
+    ground.want(None);
+    let germline =
+        germline::place(nuclear, &params.germline, &mut ground, &mut params.stream(Stream::Germline));
+    let others = params.foreign.tumor + params.foreign.normal > 0.0 && params.foreign.genome.is_none();
+    let foreign = others
+        .then(|| foreign::person(nuclear, &params.germline, &germline, &mut params.stream(Stream::Foreign)));
+    let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
+        [Stream::MitochondrialVariants, Stream::ForeignMitochondrion]
+            .map(|stream| Mitochondrion::new(genome, &mut params.stream(stream)))
+    });
+    Ok(Variants { tumour, germline, foreign, mitochondria })
+}
+
+fn write_truth(genome: &Genome, params: &Params, variants: &Variants, out: &Path) -> Result<()> {
+    let Variants { tumour, germline, foreign, mitochondria } = variants;
     let repeats = RepeatMap::new(genome);
     let tracts: Vec<TractIndex> = genome.seqs.iter().map(|s| TractIndex::new(s)).collect();
     let annotator = Annotator { genome, repeats: &repeats, tracts: &tracts };
+    let own = if foreign.is_some() { 1.0 - params.foreign.tumor } else { 1.0 };
+    let sample = truth::SampleOf { purity: params.samples.purity, own };
+    let [patient, other] = match mitochondria {
+        Some(both) => both.each_ref().map(Some),
+        None => [None; 2],
+    };
     let write = |name: &str, text: String| write_file(&out.join(name), text.as_bytes());
-    write("truth.vcf", truth::somatic_vcf(&annotator, tumour, params.samples.purity))?;
-    write("germline.vcf", truth::germline_vcf(genome, germline))?;
-    write("truth.bedpe", truth::bedpe(genome, &tumour.structural))
-}
-
-/// Chromosomes of every kind of cell.
-struct Cells {
-    normal: Vec<Chromosome>,
-    /// One for each population of tumour cells.
-    tumour: Vec<Vec<Chromosome>>,
-}
-
-impl Cells {
-    fn new(genome: &Genome, tumour: &Tumour, germline: &[Germline]) -> Self {
-        let spell = |population: Option<usize>| -> Vec<Chromosome> {
-            let healthy = Karyotype::new(genome);
-            let haplotype = |h: usize| {
-                let edits = edits_of(genome, tumour, germline, population, h);
-                let karyotype = population.map_or(&healthy, |p| &tumour.karyotypes[p][h]);
-                let spelled = karyotype.spell(genome, &edits).into_iter();
-                spelled.zip(karyotype.origins(&edits)).map(|(bases, origins)| Chromosome { bases, origins })
-            };
-            haplotype(0).chain(haplotype(1)).collect()
-        };
-        // A population without cells is never sequenced.
-        let cells = |p: usize| if tumour.shares[p] > 0.0 { spell(Some(p)) } else { vec![] };
-        Cells { normal: spell(None), tumour: (0..tumour.shares.len()).map(cells).collect() }
+    write("truth.vcf", truth::somatic_vcf(&annotator, tumour, patient, sample))?;
+    write("germline.vcf", truth::germline_vcf(genome, germline, patient))?;
+    if let Some(foreign) = foreign {
+        write("foreign.vcf", truth::germline_vcf(genome, foreign, other))?;
     }
-
-    fn pool(&self, tumour: &Tumour, tumour_share: f64, shortest: usize) -> Pool<'_> {
-        let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
-        for (chromosomes, share) in self.tumour.iter().zip(&tumour.shares) {
-            genomes.push((tumour_share * share, chromosomes));
-        }
-        Pool::new(&genomes, shortest)
-    }
-}
-
-/// Small variants of one haplotype by contig, sorted. Without a population: of the normal cells.
-fn edits_of<'a>(
-    genome: &Genome,
-    tumour: &'a Tumour,
-    germline: &'a [Germline],
-    population: Option<usize>,
-    haplotype: usize,
-) -> Vec<Vec<&'a Edit>> {
-    let mut edits: Vec<Vec<&Edit>> = vec![vec![]; genome.seqs.len()];
-    for g in germline.iter().filter(|g| g.haplotypes[haplotype]) {
-        edits[g.edit.at.contig].push(&g.edit);
-    }
-    if let Some(population) = population {
-        for p in &tumour.small {
-            if p.haplotype == haplotype && (p.clone == 0 || p.clone == population) {
-                edits[p.variant.at.contig].push(&p.variant);
-            }
-        }
-    }
-    edits.iter_mut().for_each(|contig| contig.sort_by_key(|e| e.at));
-    edits
+    write("truth.bedpe", truth::bedpe(genome, &tumour.events(params.samples.purity)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::edits_of;
     use crate::evaluate::vcf;
+    use crate::germline::GermlineParams;
+    use crate::params::SampleParams;
+    use crate::rng::Rng;
+    use crate::sequencing::SequencingParams;
+    use crate::somatic::SomaticParams;
+    use crate::tumour::Placed;
     use crate::variant::{Side, Structural};
     use genuma_reads::dna;
     use std::io::Read as _;
@@ -270,9 +248,16 @@ mod tests {
             genome: GenomeSource::Made { length, contigs, repeats: None },
             germline: GermlineParams::default(),
             somatic: SomaticParams { snvs: 20, indels: 20, svs: 12, largest_sv: 900, ..Default::default() },
-            samples: SampleParams { depth_tumor: 3.0, depth_normal: 2.0, purity: 0.7, contamination: 0.05 },
+            samples: SampleParams {
+                depth_tumor: 3.0,
+                depth_normal: 2.0,
+                purity: 0.7,
+                contamination: 0.05,
+                ..Default::default()
+            },
             sequencing: SequencingParams { duplicates: 0.1, ..Default::default() },
             seed,
+            ..Default::default()
         }
     }
 
@@ -361,9 +346,7 @@ mod tests {
     fn tumour(contigs: usize, seed: u64) -> (Genome, Tumour, [Vec<Vec<u8>>; 2]) {
         let params = params(300_000, contigs, seed);
         let genome = made::make(300_000, contigs, None, &mut Rng::stream(seed, &[0]));
-        let mut ground = Ground::new(&genome);
-        let tumour =
-            somatic::place(&genome, &params.somatic, &mut ground, &mut Rng::stream(seed, &[1])).unwrap();
+        let tumour = place(&genome, &genome, &params, None).unwrap().tumour;
         let spell =
             |h: usize| tumour.karyotypes[0][h].spell(&genome, &edits_of(&genome, &tumour, &[], Some(0), h));
         let haplotypes = [spell(0), spell(1)];
@@ -373,7 +356,9 @@ mod tests {
     fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::Record> {
         let repeats = RepeatMap::new(genome);
         let tracts: Vec<TractIndex> = genome.seqs.iter().map(|s| TractIndex::new(s)).collect();
-        let text = truth::somatic_vcf(&Annotator { genome, repeats: &repeats, tracts: &tracts }, tumour, 1.0);
+        let annotator = Annotator { genome, repeats: &repeats, tracts: &tracts };
+        let sample = truth::SampleOf { purity: 1.0, own: 1.0 };
+        let text = truth::somatic_vcf(&annotator, tumour, None, sample);
         vcf::parse(&text, Path::new("truth.vcf")).unwrap()
     }
 
@@ -457,16 +442,18 @@ mod tests {
     #[test]
     fn purity_clones_and_copies_decide_the_allele_fraction() {
         let (_, mut tumour, _) = tumour(1, 1);
-        let at = tumour.small[0].variant.at;
+        let small = tumour.small[0].clone();
+        let at = small.variant.at;
         tumour.structural.clear();
         tumour.shares = vec![0.6, 0.4];
-        assert_eq!(tumour.allele_fraction(at, 0, 1.0), 0.5);
-        assert_eq!(tumour.allele_fraction(at, 0, 0.5), 0.25);
-        assert_eq!(tumour.allele_fraction(at, 1, 0.5), 0.1);
+        tumour.karyotypes.push(tumour.karyotypes[0].clone());
+        let of_clone = |clone| Placed { clone, ..small.clone() };
+        assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 0.5);
+        assert_eq!(tumour.allele_fraction(&of_clone(0), 0.5), 0.25);
+        assert_eq!(tumour.allele_fraction(&of_clone(1), 0.5), 0.1);
         let body = crate::variant::Span { contig: at.contig, start: at.pos - 100, end: at.pos + 100 };
-        let lost = somatic::Placed { variant: Structural::Deletion(body), haplotype: 0, clone: 0 };
-        tumour.structural.push(lost);
-        assert_eq!(tumour.allele_fraction(at, 0, 1.0), 1.0);
+        tumour.structural.push(Placed::new(Structural::Deletion(body), 0, 0));
+        assert_eq!(tumour.allele_fraction(&of_clone(0), 1.0), 1.0);
     }
 
     #[test]

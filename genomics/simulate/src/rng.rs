@@ -12,6 +12,37 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// What the random streams of a simulation are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// A made genome.
+    Genome,
+    /// Somatic variants.
+    Somatic,
+    /// Germline variants.
+    Germline,
+    /// Reads of the tumour sample.
+    Tumour,
+    /// Reads of the normal sample.
+    Normal,
+    /// Copy numbers, and what comes with them.
+    Copies,
+    /// Clusters and substitutions of several bases.
+    Linked,
+    /// Targets of capture.
+    Targets,
+    /// What the samples' coverage has in common.
+    Coverage,
+    /// The mitochondrial genome.
+    Mitochondrion,
+    /// Its variants.
+    MitochondrialVariants,
+    /// Another person.
+    Foreign,
+    /// The other person's mitochondrial genome.
+    ForeignMitochondrion,
+}
+
 impl Rng {
     /// The stream of `seed` for one purpose (`labels`: what it is for, and which part of it). Streams do not
     /// depend on each other, so work may be dealt to threads in any order.
@@ -43,6 +74,15 @@ impl Rng {
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
+    }
+
+    /// How many things stay as they are before the next one that changes, when each changes with probability `p`.
+    pub fn skip(&mut self, p: f64) -> usize {
+        if p <= 0.0 {
+            return usize::MAX;
+        }
+        // The float saturates at the largest integer.
+        ((1.0 - self.unit()).ln() / (-p.min(1.0 - 1e-12)).ln_1p()) as usize
     }
 
     /// Normally distributed (Box–Muller).
@@ -95,6 +135,9 @@ mod tests {
         assert!((mean - 400.0).abs() < 1.0, "{mean}");
         let ones = (0..n).filter(|_| rng.chance(0.25)).count() as f64 / f64::from(n);
         assert!((ones - 0.25).abs() < 0.01, "{ones}");
+        let skipped = (0..n).map(|_| rng.skip(0.01) as f64).sum::<f64>() / f64::from(n);
+        assert!((skipped - 99.0).abs() < 1.5, "{skipped}");
+        assert_eq!((rng.skip(0.0), rng.skip(1.0)), (usize::MAX, 0));
         assert!((0..n).all(|_| (1..=50).contains(&rng.log_uniform(1, 50))));
     }
 }

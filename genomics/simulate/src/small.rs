@@ -38,12 +38,13 @@ pub struct SmallMaker<'a> {
 }
 
 impl<'a> SmallMaker<'a> {
-    /// Finds the tandem repeats.
-    pub fn new(genome: &'a Genome) -> Self {
+    /// Finds the tandem repeats, where `ground` wants variants.
+    pub fn new(genome: &'a Genome, ground: &Ground) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
             for tract in TractIndex::new(seq).tracts {
-                if tract.end - tract.start <= LONGEST_TRACT {
+                let wanted = ground.is_wanted(Cut { contig, pos: tract.start });
+                if wanted && tract.end - tract.start <= LONGEST_TRACT {
                     tracts[usize::from(tract.unit > 1)].push((contig, tract));
                 }
             }
@@ -54,6 +55,18 @@ impl<'a> SmallMaker<'a> {
     /// One variant at a random place; `None` when the place does not suit it.
     pub fn make(&self, ground: &Ground, rng: &mut Rng, kind: Kind, longest: usize) -> Option<Made> {
         let at = ground.random(rng);
+        self.make_at(at, ground, rng, kind, longest)
+    }
+
+    /// One variant at a place, or at a random tandem repeat; `None` when the place does not suit it.
+    pub fn make_at(
+        &self,
+        at: Cut,
+        ground: &Ground,
+        rng: &mut Rng,
+        kind: Kind,
+        longest: usize,
+    ) -> Option<Made> {
         let seq = &self.genome.seqs[at.contig];
         match kind {
             Kind::Snv => {
@@ -109,10 +122,21 @@ impl<'a> SmallMaker<'a> {
         Some(self.finish(Edit { at, removed, added }))
     }
 
+    /// `length` adjacent bases, each for another one; `None` when the contig ends before or one is unknown.
+    pub fn make_substitution(&self, at: Cut, rng: &mut Rng, length: usize) -> Option<Made> {
+        let removed = self.genome.seqs[at.contig].get(at.pos..at.pos + length)?.to_vec();
+        if removed.contains(&b'N') {
+            return None;
+        }
+        let added = removed.iter().map(|&b| mutated(rng, b)).collect();
+        Some(self.finish(Edit { at, removed, added }))
+    }
+
     fn finish(&self, mut edit: Edit) -> Made {
         let seq = &self.genome.seqs[edit.at.contig];
         edit.left_align(seq);
-        let allele = if edit.is_snv() { vec![] } else { [edit.removed.as_slice(), &edit.added].concat() };
+        let allele =
+            if edit.is_substitution() { vec![] } else { [edit.removed.as_slice(), &edit.added].concat() };
         let mut end = edit.end();
         // Rightwards the allele turns the other way; as long as it does, the same change can be written further on.
         let mut steps = 0;

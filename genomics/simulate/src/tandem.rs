@@ -26,19 +26,37 @@ fn shortest(unit: usize) -> usize {
 /// All tracts of a sequence, by unit and then by start. A tract is reported with its smallest unit only.
 pub fn tracts(seq: &[u8]) -> Vec<Tract> {
     let mut found = vec![];
+    find_tracts(seq, &mut found);
+    found
+}
+
+/// Adds all tracts of a sequence to `found`, as [`tracts`] gives them.
+///
+/// A tract of unit u is a run of bases that equal the u-th base before them. Only every n-th base is looked at, where n
+/// is the shortest run that counts: a run cannot lie between two of them.
+pub fn find_tracts(seq: &[u8], found: &mut Vec<Tract>) {
     for unit in 1..=LONGEST_UNIT {
-        let mut start = 0;
-        for i in unit..=seq.len() {
-            if i < seq.len() && seq[i] == seq[i - unit] && seq[i] != b'N' {
+        let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
+        let needed = shortest(unit) - unit;
+        // Bases before this one are known not to be in a run that reaches further.
+        let mut from = unit;
+        let mut probe = unit + needed - 1;
+        while probe < seq.len() {
+            if !repeats(probe) {
+                from = probe + 1;
+                probe += needed;
                 continue;
             }
-            if i - start >= shortest(unit) && smallest_unit(&seq[start..start + unit]) == unit {
-                found.push(Tract { start, end: i, unit });
+            let first = (from..probe).rev().find(|&i| !repeats(i)).map_or(from, |i| i + 1);
+            let end = (probe + 1..seq.len()).find(|&i| !repeats(i)).unwrap_or(seq.len());
+            let start = first - unit;
+            if end - start >= shortest(unit) && smallest_unit(&seq[start..start + unit]) == unit {
+                found.push(Tract { start, end, unit });
             }
-            start = i + 1 - unit;
+            from = end + 1;
+            probe = end + needed;
         }
     }
-    found
 }
 
 /// The shortest word that `word` is a whole number of copies of.
@@ -89,5 +107,47 @@ mod tests {
         assert!(
             index.touches(3, 3) && index.touches(10, 10) && !index.touches(0, 1) && !index.touches(51, 52)
         );
+    }
+
+    #[test]
+    fn finds_what_looking_at_every_base_finds() {
+        let every_base = |seq: &[u8]| {
+            let mut found = vec![];
+            for unit in 1..=LONGEST_UNIT {
+                let mut start = 0;
+                for i in unit..=seq.len() {
+                    if i < seq.len() && seq[i] == seq[i - unit] && seq[i] != b'N' {
+                        continue;
+                    }
+                    if i - start >= shortest(unit) && smallest_unit(&seq[start..start + unit]) == unit {
+                        found.push(Tract { start, end: i, unit });
+                    }
+                    start = i + 1 - unit;
+                }
+            }
+            found
+        };
+        let mut rng = crate::rng::Rng::stream(4, &[]);
+        let mut all = 0;
+        for length in (0..60).chain([1000, 5000]) {
+            for _ in 0..20 {
+                // Few letters, and copies of what is there already, make many tracts.
+                let mut seq: Vec<u8> = vec![];
+                while seq.len() < length {
+                    let unit = 1 + rng.below(6);
+                    if seq.len() > unit && rng.chance(0.3) {
+                        for _ in 0..rng.below(30) {
+                            seq.push(seq[seq.len() - unit]);
+                        }
+                    } else {
+                        seq.push(*rng.pick(b"ACACAGTN"));
+                    }
+                }
+                let found = tracts(&seq);
+                all += found.len();
+                assert_eq!(found, every_base(&seq), "{}", String::from_utf8_lossy(&seq));
+            }
+        }
+        assert!(all > 1000, "{all}");
     }
 }

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use crate::genome::Genome;
 use crate::germline::Germline;
+use crate::mitochondrion::Mitochondrion;
 use crate::repeats::RepeatMap;
-use crate::somatic::{Placed, Tumour};
 use crate::tandem::TractIndex;
+use crate::tumour::{Event, Placed, Tumour};
 use crate::variant::{Breakend, Cut, Edit, Side, Span, Structural};
 
 /// Longest inserted sequence that is written out, bp.
@@ -23,6 +24,11 @@ const INFO: &[(&str, &str, &str, &str)] = &[
     ("END", "1", "Integer", "Last base of the variant"),
     ("EVENT", "1", "String", "Name of the event that a breakend belongs to"),
     ("MATEID", "1", "String", "The breakend at the other side"),
+];
+/// What only some truths tell.
+const RARE_INFO: &[(&str, &str, &str, &str)] = &[
+    ("CN", "1", "Integer", "Copies of the span in a tumour cell"),
+    ("CLUSTER", "1", "Integer", "Cluster that the variant belongs to: all on one haplotype of one clone"),
 ];
 const ALT: &[(&str, &str)] =
     &[("DEL", "Deletion"), ("INS", "Insertion"), ("DUP", "Tandem duplication"), ("INV", "Inversion")];
@@ -55,31 +61,59 @@ fn text(bases: &[u8]) -> String {
 
 /// POS (1-based), REF and ALT of a small variant, with the base before an indel.
 fn alleles(genome: &Genome, edit: &Edit) -> (usize, String, String) {
-    if edit.is_snv() {
+    if edit.is_substitution() {
         return (edit.at.pos + 1, text(&edit.removed), text(&edit.added));
     }
     let before = text(&genome.seqs[edit.at.contig][edit.at.pos - 1..edit.at.pos]);
     (edit.at.pos, format!("{before}{}", text(&edit.removed)), format!("{before}{}", text(&edit.added)))
 }
 
+/// Short name of the class: SNV, MNV or INDEL.
+fn class(edit: &Edit) -> &'static str {
+    match edit.is_substitution() {
+        true if edit.is_snv() => "SNV",
+        true => "MNV",
+        false => "INDEL",
+    }
+}
+
 fn genotype(haplotype: usize) -> String {
     if haplotype == 0 { "1|0" } else { "0|1" }.to_owned()
 }
 
-/// The somatic variants as VCF; `purity` gives the expected allele fractions.
-pub fn somatic_vcf(annotator: &Annotator, tumour: &Tumour, purity: f64) -> String {
-    let mut records: Vec<Record> = tumour.small.iter().map(|p| annotator.small(tumour, p, purity)).collect();
-    for (i, placed) in tumour.structural.iter().enumerate() {
-        records.extend(annotator.structural(placed, &format!("sv{}", i + 1), tumour, purity));
+/// What decides how much of a tumour sample's reads show a variant.
+#[derive(Debug, Clone, Copy)]
+pub struct SampleOf {
+    /// Share of tumour cells among the patient's.
+    pub purity: f64,
+    /// Share of the patient's reads among all that come from the place.
+    pub own: f64,
+}
+
+/// The somatic variants as VCF.
+pub fn somatic_vcf(
+    annotator: &Annotator,
+    tumour: &Tumour,
+    mitochondrion: Option<&Mitochondrion>,
+    sample: SampleOf,
+) -> String {
+    let small = |p| annotator.small(p, tumour.allele_fraction(p, sample.purity) * sample.own);
+    let mut records: Vec<Record> = tumour.small.iter().map(small).collect();
+    for (i, event) in tumour.events(sample.purity).iter().enumerate() {
+        records.extend(annotator.structural(event, &format!("sv{}", i + 1), sample.own));
+    }
+    for (edit, fraction) in mitochondrion.iter().flat_map(|m| &m.somatic) {
+        // There are no haplotypes; the second one stands for the copies that have it.
+        let placed = Placed::new(edit.clone(), 1, 0);
+        records.push(annotator.small(&placed, fraction * sample.purity * sample.own));
     }
     render(annotator.genome, records, "TUMOR")
 }
 
-/// The germline variants as VCF.
-pub fn germline_vcf(genome: &Genome, germline: &[Germline]) -> String {
+/// Germline variants of one person as VCF.
+pub fn germline_vcf(genome: &Genome, germline: &[Germline], mitochondrion: Option<&Mitochondrion>) -> String {
     let record = |(i, g): (usize, &Germline)| {
         let (pos, reference, alternate) = alleles(genome, &g.edit);
-        let class = if g.edit.is_snv() { "SNV" } else { "INDEL" };
         let genotype = g.haplotypes.map(|h| if h { "1" } else { "0" }).join("|");
         Record {
             contig: g.edit.at.contig,
@@ -87,11 +121,12 @@ pub fn germline_vcf(genome: &Genome, germline: &[Germline]) -> String {
             id: format!("g{}", i + 1),
             reference,
             alternate,
-            info: format!("CLASS={class}"),
+            info: format!("CLASS={}", class(&g.edit)),
             genotype,
         }
     };
-    render(genome, germline.iter().enumerate().map(record).collect(), "NORMAL")
+    let all = germline.iter().chain(mitochondrion.iter().flat_map(|m| &m.germline));
+    render(genome, all.enumerate().map(record).collect(), "NORMAL")
 }
 
 impl Annotator<'_> {
@@ -105,30 +140,29 @@ impl Annotator<'_> {
         format!("{}{}", if repeat { ";REPEAT" } else { "" }, if tandem { ";STR" } else { "" })
     }
 
-    fn small(&self, tumour: &Tumour, placed: &Placed<Edit>, purity: f64) -> Record {
+    fn small(&self, placed: &Placed<Edit>, af: f64) -> Record {
         let edit = &placed.variant;
         let (pos, reference, alternate) = alleles(self.genome, edit);
-        let class = if edit.is_snv() { "SNV" } else { "INDEL" };
-        let af = tumour.allele_fraction(edit.at, placed.clone, purity);
-        let span = Span { contig: edit.at.contig, start: edit.at.pos, end: edit.end() };
-        let flags = self.flags(&[], Some(span));
+        let flags = self.flags(&[], Some(edit.span()));
+        let cluster = placed.cluster.map_or_else(String::new, |n| format!(";CLUSTER={n}"));
         Record {
             contig: edit.at.contig,
             pos,
             id: ".".into(),
             reference,
             alternate,
-            info: format!("CLASS={class};AF={af:.4};CLONE={}{flags}", placed.clone),
+            info: format!("CLASS={};AF={af:.4};CLONE={}{cluster}{flags}", class(edit), placed.clone),
             genotype: genotype(placed.haplotype),
         }
     }
 
-    fn structural(&self, placed: &Placed<Structural>, id: &str, tumour: &Tumour, purity: f64) -> Vec<Record> {
-        let variant = &placed.variant;
+    fn structural(&self, event: &Event, id: &str, own: f64) -> Vec<Record> {
+        let Event { variant, haplotype, clone, .. } = event;
+        let af = event.allele_fraction * own;
         let cuts = variant.cuts();
-        let af = purity * tumour.cellular_fraction(placed.clone) / 2.0;
         let flags = self.flags(&cuts, None);
-        let about = format!("CLASS={};AF={af:.4};CLONE={}{flags}", variant.class(), placed.clone);
+        let copies = event.copies.map_or_else(String::new, |n| format!(";CN={n:.0}"));
+        let about = format!("CLASS={};AF={af:.4};CLONE={clone}{copies}{flags}", variant.class());
         let base = |contig: usize, at: usize| text(&self.genome.seqs[contig][at..=at]);
         let record = |contig: usize, pos: usize, alternate: String, info: String| Record {
             contig,
@@ -137,7 +171,7 @@ impl Annotator<'_> {
             reference: base(contig, pos - 1),
             alternate,
             info,
-            genotype: genotype(placed.haplotype),
+            genotype: genotype(*haplotype),
         };
         let symbolic = |span: &Span, svtype: &str, sign: &str| {
             let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length());
@@ -145,7 +179,9 @@ impl Annotator<'_> {
         };
         match variant {
             Structural::Deletion(span) => symbolic(span, "DEL", "-"),
-            Structural::Duplication(span) => symbolic(span, "DUP", ""),
+            Structural::Duplication(span) | Structural::Amplification { span, .. } => {
+                symbolic(span, "DUP", "")
+            }
             Structural::Inversion(span) => symbolic(span, "INV", ""),
             Structural::Insertion(cut, sequence) => {
                 let info = format!("{about};SVTYPE=INS;END={};SVLEN={}", cut.pos, sequence.len());
@@ -189,7 +225,9 @@ fn render(genome: &Genome, mut records: Vec<Record>, sample: &str) -> String {
     for (name, seq) in genome.names.iter().zip(&genome.seqs) {
         let _ = writeln!(out, "##contig=<ID={name},length={}>", seq.len());
     }
-    for (id, number, kind, what) in INFO {
+    let told = |id: &str| records.iter().any(|r| r.info.contains(&format!(";{id}=")));
+    let rare = RARE_INFO.iter().filter(|(id, ..)| told(id));
+    for (id, number, kind, what) in INFO.iter().chain(rare) {
         let _ = writeln!(out, "##INFO=<ID={id},Number={number},Type={kind},Description=\"{what}\">");
     }
     for (id, what) in ALT {
@@ -207,14 +245,14 @@ fn render(genome: &Genome, mut records: Vec<Record>, sample: &str) -> String {
 }
 
 /// The new adjacencies of the structural variants as BEDPE, one a line.
-pub fn bedpe(genome: &Genome, structural: &[Placed<Structural>]) -> String {
+pub fn bedpe(genome: &Genome, events: &[Event]) -> String {
     let mut out =
         String::from("#chrom1\tstart1\tend1\tchrom2\tstart2\tend2\tname\tscore\tstrand1\tstrand2\tclass\n");
-    for (i, placed) in structural.iter().enumerate() {
-        for (j, ends) in placed.variant.adjacencies().iter().enumerate() {
+    for (i, event) in events.iter().enumerate() {
+        for (j, ends) in event.variant.adjacencies().iter().enumerate() {
             let [a, b] = ends.map(|e| format!("{}\t{}\t{}", genome.names[e.contig], e.base, e.base + 1));
             let [x, y] = ends.map(|e| if e.side == Side::Left { '+' } else { '-' });
-            let class = placed.variant.class();
+            let class = event.variant.class();
             let _ = writeln!(out, "{a}\t{b}\tsv{}_{}\t.\t{x}\t{y}\t{class}", i + 1, j + 1);
         }
     }

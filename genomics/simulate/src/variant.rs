@@ -49,6 +49,16 @@ impl Edit {
         self.at.pos + self.removed.len()
     }
 
+    /// The reference bases taken out.
+    pub fn span(&self) -> Span {
+        Span { contig: self.at.contig, start: self.at.pos, end: self.end() }
+    }
+
+    /// Whether bases are replaced by as many others.
+    pub fn is_substitution(&self) -> bool {
+        self.removed.len() == self.added.len()
+    }
+
     /// Whether one base is replaced by another.
     pub fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
@@ -81,6 +91,13 @@ pub enum Structural {
     Insertion(Cut, Vec<u8>),
     /// A span is there twice, side by side.
     Duplication(Span),
+    /// A span is there many times, side by side.
+    Amplification {
+        /// The span.
+        span: Span,
+        /// How often it is there.
+        copies: usize,
+    },
     /// A span is turned round.
     Inversion(Span),
     /// Two chromosomes exchange their ends; `inverted`: left end to left end.
@@ -134,7 +151,7 @@ impl Structural {
         match self {
             Structural::Deletion(_) => "DEL",
             Structural::Insertion(..) => "INS",
-            Structural::Duplication(_) => "DUP",
+            Structural::Duplication(_) | Structural::Amplification { .. } => "DUP",
             Structural::Inversion(_) => "INV",
             Structural::Translocation { .. } => "TRA",
             Structural::Copy { .. } => "COPY",
@@ -144,9 +161,10 @@ impl Structural {
     /// Every place where the reference is cut or copied from.
     pub fn cuts(&self) -> Vec<Cut> {
         match self {
-            Structural::Deletion(s) | Structural::Duplication(s) | Structural::Inversion(s) => {
-                s.cuts().to_vec()
-            }
+            Structural::Deletion(s)
+            | Structural::Duplication(s)
+            | Structural::Amplification { span: s, .. }
+            | Structural::Inversion(s) => s.cuts().to_vec(),
             Structural::Insertion(c, _) => vec![*c],
             Structural::Translocation { cuts, .. } => cuts.to_vec(),
             Structural::Copy { from, to, .. } => [from.cuts().as_slice(), &[*to]].concat(),
@@ -156,7 +174,10 @@ impl Structural {
     /// The span that is lost, gained, turned or copied, if there is one.
     pub fn body(&self) -> Option<Span> {
         match self {
-            Structural::Deletion(s) | Structural::Duplication(s) | Structural::Inversion(s) => Some(*s),
+            Structural::Deletion(s)
+            | Structural::Duplication(s)
+            | Structural::Amplification { span: s, .. }
+            | Structural::Inversion(s) => Some(*s),
             Structural::Copy { from, .. } => Some(*from),
             Structural::Insertion(..) | Structural::Translocation { .. } => None,
         }
@@ -167,6 +188,7 @@ impl Structural {
         match self {
             Structural::Deletion(_) => -1,
             Structural::Duplication(_) | Structural::Copy { .. } => 1,
+            Structural::Amplification { copies, .. } => *copies as i32 - 1,
             _ => 0,
         }
     }
@@ -183,7 +205,9 @@ impl Structural {
         };
         match self {
             Structural::Deletion(s) => vec![[s.cuts()[0].end(Left), s.cuts()[1].end(Right)]],
-            Structural::Duplication(s) => vec![[s.cuts()[1].end(Left), s.cuts()[0].end(Right)]],
+            Structural::Duplication(s) | Structural::Amplification { span: s, .. } => {
+                vec![[s.cuts()[1].end(Left), s.cuts()[0].end(Right)]]
+            }
             Structural::Insertion(c, _) => vec![[c.end(Left), c.end(Right)]],
             Structural::Inversion(s) => across(s.cuts()[0], s.cuts()[1], true),
             Structural::Translocation { cuts: [a, b], inverted } => across(*a, *b, *inverted),

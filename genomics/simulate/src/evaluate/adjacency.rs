@@ -1,5 +1,6 @@
 //! Every notation of a variant as what it does to the sequence: SNVs, indels, adjacencies, insertions.
 
+use super::decompose::parts;
 use super::normalise::Allele;
 use super::vcf::Record;
 use crate::genome::Genome;
@@ -105,17 +106,31 @@ fn sequence(record: &Record, genome: Option<&Genome>) -> Vec<Change> {
     if let Some(seq) = contig {
         allele = allele.left_align(seq);
     }
+    let aligned = |part: Allele| contig.map_or_else(|| part.clone(), |seq| part.clone().left_align(seq));
+    match parts(&allele) {
+        Some(parts) => parts.into_iter().flat_map(|part| simple(&record.chrom, aligned(part))).collect(),
+        None => replaced(&record.chrom, &allele),
+    }
+}
+
+/// What one substitution, insertion or deletion does.
+fn simple(chrom: &str, allele: Allele) -> Vec<Change> {
     let (lost, gained) = (allele.removed.len(), allele.added.len());
-    let chrom = || record.chrom.clone();
-    let end = |pos, side| End { chrom: chrom(), pos, side };
-    if lost == gained && lost < SHORTEST_SV {
-        let differing = allele.removed.iter().zip(&allele.added).enumerate().filter(|(_, (a, b))| a != b);
-        return differing.map(|(i, (_, &to))| Change::Snv { pos: allele.start + i + 1, to }).collect();
+    if !allele.is_gap() {
+        return vec![Change::Snv { pos: allele.start + 1, to: allele.added[0] }];
     }
-    if lost.max(gained) < SHORTEST_SV {
-        let bases = if lost > gained { &allele.removed } else { &allele.added };
-        return vec![Change::Indel { start: allele.start, net: allele.net(), bases: bases.clone() }];
+    if lost.max(gained) >= SHORTEST_SV {
+        return replaced(chrom, &allele);
     }
+    let net = allele.net();
+    let bases = if net < 0 { allele.removed } else { allele.added };
+    if net == 0 { vec![] } else { vec![Change::Indel { start: allele.start, net, bases }] }
+}
+
+/// Bases for others that have nothing in common: what counts are the ends of many that are lost, and the length.
+fn replaced(chrom: &str, allele: &Allele) -> Vec<Change> {
+    let (lost, gained) = (allele.removed.len(), allele.added.len());
+    let end = |pos, side| End { chrom: chrom.to_owned(), pos, side };
     let mut found = vec![];
     if lost >= SHORTEST_SV {
         let ends = [end(allele.start, Side::Left), end(allele.start + lost + 1, Side::Right)];
@@ -123,10 +138,13 @@ fn sequence(record: &Record, genome: Option<&Genome>) -> Vec<Change> {
     }
     if gained >= lost + SHORTEST_SV {
         let length = Some(gained - lost);
-        found.push(Change::Structural(Shape::Insertion { chrom: chrom(), pos: allele.start, length }));
+        found.push(Change::Structural(Shape::Insertion {
+            chrom: chrom.to_owned(),
+            pos: allele.start,
+            length,
+        }));
     }
     if found.is_empty() {
-        // Some tens of bases for some others: what counts is the change of length.
         found.push(Change::Indel { start: allele.start, net: allele.net(), bases: vec![] });
     }
     found
@@ -367,6 +385,13 @@ mod tests {
         let snvs = [Change::Snv { pos: 100, to: b'T' }, Change::Snv { pos: 102, to: b'A' }];
         assert_eq!(small("a 100 . GCG TCA . PASS ."), snvs);
         assert_eq!(small("a 100 . G <CNV> . PASS END=900"), []);
+        // Some bases for fewer others: a substitution and a deletion, however they are joined.
+        let joined = small("a 100 . TACGG CACG . PASS .");
+        let apart = [small("a 100 . T C . PASS ."), small("a 103 . GG G . PASS .")].concat();
+        assert_eq!(joined[0], Change::Snv { pos: 100, to: b'C' });
+        assert!(
+            matches!((&joined[1], &apart[1]), (Change::Indel { net: -1, bases, .. }, Change::Indel { net: -1, bases: other, .. }) if bases == other)
+        );
     }
 
     #[test]

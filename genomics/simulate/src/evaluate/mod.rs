@@ -1,10 +1,14 @@
 //! Calls scored against the truth. Modules in the order data flows through them.
 //!
 //! Small variants count by exact allele (SNV) or by the same change of length within 25 bp after left-alignment
-//! (indels of less than 50 bp). Structural variants, in whatever notation, become adjacencies: pairs of breakends;
+//! (indels of less than 50 bp). Some bases for some others count as the substitutions and indels that they come down to,
+//! whichever side joins them; and near variants that spell the same sequence together are found, however they are
+//! written. Structural variants, in whatever notation, become adjacencies: pairs of breakends;
 //! an event is found when one of its adjacencies is called with both ends within 50 bp.
 
 mod adjacency;
+mod decompose;
+mod haplotype;
 mod normalise;
 mod report;
 mod score;
@@ -60,7 +64,7 @@ pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
             .is_some_and(|contig| repeats.touches(contig, start, end)),
         _ => false,
     };
-    Ok(score::score(&truth, &calls, germline.as_ref(), inputs.filters, &in_repeat))
+    Ok(score::score(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, &in_repeat))
 }
 
 #[cfg(test)]
@@ -80,6 +84,7 @@ mod tests {
             samples: SampleParams { depth_tumor: 0.1, depth_normal: 0.1, ..Default::default() },
             sequencing: SequencingParams::default(),
             seed: 9,
+            ..Default::default()
         };
         simulate(&params, folder.path(), 1).unwrap();
         let file = |name: &str| folder.path().join(name);

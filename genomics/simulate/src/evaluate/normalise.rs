@@ -43,6 +43,11 @@ impl Allele {
         self
     }
 
+    /// Whether bases are only taken out or only put in.
+    pub fn is_gap(&self) -> bool {
+        self.removed.is_empty() || self.added.is_empty()
+    }
+
     /// Change of length, bp.
     pub fn net(&self) -> i64 {
         self.added.len() as i64 - self.removed.len() as i64

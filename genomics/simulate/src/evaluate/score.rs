@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Filters;
 use super::adjacency::{self, Change, Match, Shape};
+use super::haplotype::{SameSequence, same_sequence};
 use super::vcf::Record;
 use crate::genome::Genome;
 use crate::variant;
@@ -265,10 +266,13 @@ pub fn score(
     truth: &Side,
     calls: &Side,
     germline: Option<&Side>,
+    genome: Option<&Genome>,
     filters: Filters,
     in_repeat: &InRepeat,
 ) -> Outcome {
-    let mut judge = Judge { truth, calls, germline, in_repeat, outcome: Outcome::default() };
+    let counts = |call: &Record| filters == Filters::All || call.passed();
+    let same = genome.map(|g| same_sequence(&truth.records, &calls.records, counts, g)).unwrap_or_default();
+    let mut judge = Judge { truth, calls, germline, in_repeat, same, outcome: Outcome::default() };
     judge.small(Class::Snv, filters, match_snvs);
     judge.small(Class::Indel, filters, match_indels);
     judge.events(filters);
@@ -280,6 +284,7 @@ struct Judge<'a> {
     calls: &'a Side,
     germline: Option<&'a Side>,
     in_repeat: &'a InRepeat<'a>,
+    same: SameSequence,
     outcome: Outcome,
 }
 
@@ -348,7 +353,8 @@ impl Judge<'_> {
         let nearly = matcher(&wanted, &filtered);
         for (i, &(_, small)) in wanted.iter().enumerate() {
             let filter = nearly[i].map(|c| &calls.records[filtered[c].1.record]);
-            self.judge_truth(class, small.record, found[i].is_some(), filter);
+            let found = found[i].is_some() || self.same.truth.contains(&small.record);
+            self.judge_truth(class, small.record, found, filter);
         }
         let mut is_true = vec![false; passed.len()];
         found.iter().flatten().for_each(|&c| is_true[c] = true);
@@ -362,7 +368,7 @@ impl Judge<'_> {
             };
             // The same SNV in two records is one call.
             let again = class == Class::Snv && !seen.insert((chrom, format!("{:?}", small.change)));
-            if !is_true[i] && !again {
+            if !is_true[i] && !again && !self.same.calls.contains(&small.record) {
                 let germline = known.as_ref().is_some_and(|k| k[i].is_some());
                 self.judge_false(class, small.record, (self.in_repeat)(chrom, start, end), germline);
             }
@@ -489,7 +495,7 @@ a 9001 sv2_2b A ]b:900]A . PASS CLASS=COPY;EVENT=sv2;MATEID=sv2_2a";
     }
 
     fn scored(calls: &str, filters: Filters) -> Outcome {
-        score(&side(TRUTH), &side(calls), Some(&side("a 150 . A T . . .")), filters, &|chrom, _, _| {
+        score(&side(TRUTH), &side(calls), Some(&side("a 150 . A T . . .")), None, filters, &|chrom, _, _| {
             chrom == "b"
         })
     }
@@ -561,5 +567,32 @@ b 700 . A <INV> . PASS END=1700";
         assert!(outcome.misses.iter().any(|m| m.place.pos == 5000 && m.why == "filtered: low"));
         let false_call = outcome.false_calls.iter().find(|f| f.class == Class::Sv).unwrap();
         assert_eq!((false_call.place.pos, false_call.part), (700, Part::Repeat));
+    }
+
+    #[test]
+    fn neighbours_count_alike_joined_or_apart() {
+        let genome = Genome { names: vec!["a".into()], seqs: vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)] };
+        let scored = |truth: &str, calls: &str| {
+            let of = |lines: &str| Side::new(vcf::records(lines), Some(&genome));
+            let outcome = score(&of(truth), &of(calls), None, Some(&genome), Filters::Pass, &|_, _, _| false);
+            [counts(&outcome, Class::Snv), counts(&outcome, Class::Indel)]
+        };
+        let mnv = "a 41 . ACG TTA . PASS CLASS=MNV";
+        let snvs = "a 41 . A T . PASS .\na 42 . C T . PASS .\na 43 . G A . PASS .";
+        let halves = "a 41 . AC TT . PASS .\na 43 . G A . PASS .";
+        let all = [mnv, snvs, halves];
+        for (truth, calls) in all.into_iter().flat_map(|t| all.into_iter().map(move |c| (t, c))) {
+            assert_eq!(scored(truth, calls), [(3, 0, 0), (0, 0, 0)], "{truth} {calls}");
+        }
+        assert_eq!(scored(mnv, "a 41 . AC TT . PASS ."), [(2, 1, 0), (0, 0, 0)]);
+        let cluster = "a 41 . A T . PASS .\na 45 . TGC T . PASS .";
+        let joined = "a 41 . ACGTTGCA TCGTTA . PASS .";
+        assert_eq!(scored(cluster, joined), [(1, 0, 0), (1, 0, 0)]);
+        assert_eq!(scored(joined, cluster), [(1, 0, 0), (1, 0, 0)]);
+        // Another way to write it that shares no part.
+        let shifted = "a 41 . AC A . PASS .\na 43 . G GA . PASS .";
+        let substituted = "a 42 . C G . PASS .\na 43 . G A . PASS .";
+        assert_eq!(scored(shifted, substituted), [(0, 0, 0), (2, 0, 0)]);
+        assert_eq!(scored(substituted, shifted), [(2, 0, 0), (0, 0, 0)]);
     }
 }

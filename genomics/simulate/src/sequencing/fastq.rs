@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use genuma_reads::atomic_file::AtomicFile;
-use genuma_reads::dna;
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::fragments::Fragment;
-use super::{Pool, QualityModel, SequencingParams};
+use super::counts::Counts;
+use super::cycles::{Machine, Mate};
+use super::library::Library;
+use super::molecule::Molecule;
+use super::tube::Kind;
 use crate::error::Result;
 use crate::origin::Place;
 use crate::rng::Rng;
@@ -32,27 +34,28 @@ pub struct Output<'a> {
     pub contigs: Option<&'a [String]>,
     /// Read pairs.
     pub pairs: usize,
+    /// Share of them that are copies of another one.
+    pub duplicates: f64,
     /// The sample's own random seed.
     pub seed: u64,
     /// Threads to use; the bytes do not depend on it.
     pub threads: usize,
 }
 
-/// Sequences a pool.
-pub fn sequence(pool: &Pool, params: &SequencingParams, output: &Output) -> Result<()> {
-    let model = QualityModel::new(params.read_length, params.error_rate);
+/// Sequences a library; says what became of it.
+pub fn sequence(library: &Library, machine: &Machine, output: &Output) -> Result<Counts> {
     let blocks = output.pairs.div_ceil(BLOCK);
     let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::sync_channel::<(usize, [Vec<u8>; 2])>(2 * output.threads);
+    let (sender, receiver) = mpsc::sync_channel::<(usize, Block)>(2 * output.threads);
     std::thread::scope(|scope| {
         for _ in 0..output.threads.max(1) {
-            let (sender, next, model) = (sender.clone(), &next, &model);
+            let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
-                let mut maker = BlockMaker::new(pool, params, model);
+                let mut maker = BlockMaker::new(library, machine, output);
                 loop {
                     let block = next.fetch_add(1, Ordering::Relaxed);
                     // The receiver goes away when writing failed; then there is no use in going on.
-                    if block >= blocks || sender.send((block, maker.make(block, output))).is_err() {
+                    if block >= blocks || sender.send((block, maker.make(block))).is_err() {
                         return;
                     }
                 }
@@ -63,10 +66,15 @@ pub fn sequence(pool: &Pool, params: &SequencingParams, output: &Output) -> Resu
     })
 }
 
-fn write_in_order(receiver: mpsc::Receiver<(usize, [Vec<u8>; 2])>, paths: &[PathBuf; 2]) -> Result<()> {
+/// The gzip members of both mates of some pairs, and what became of their molecules.
+type Block = ([Vec<u8>; 2], Counts);
+
+fn write_in_order(receiver: mpsc::Receiver<(usize, Block)>, paths: &[PathBuf; 2]) -> Result<Counts> {
+    let mut counts = Counts::default();
     let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
     let (mut early, mut due) = (BTreeMap::new(), 0);
-    for (block, members) in receiver {
+    for (block, (members, of_block)) in receiver {
+        counts += of_block;
         early.insert(block, members);
         while let Some(members) = early.remove(&due) {
             for (file, member) in files.iter_mut().zip(&members) {
@@ -78,32 +86,7 @@ fn write_in_order(receiver: mpsc::Receiver<(usize, [Vec<u8>; 2])>, paths: &[Path
     for file in files {
         file.finish()?;
     }
-    Ok(())
-}
-
-/// One thread's buffers.
-struct BlockMaker<'a> {
-    pool: &'a Pool<'a>,
-    params: &'a SequencingParams,
-    model: &'a QualityModel,
-    compressor: Compressor,
-    texts: [Vec<u8>; 2],
-}
-
-/// A fragment and the strand that its first mate reads.
-#[derive(Clone, Copy)]
-struct Template<'a> {
-    fragment: Fragment<'a>,
-    reverse: bool,
-}
-
-impl Template<'_> {
-    /// Where a mate of `length` bases comes from.
-    fn place(&self, mate: usize, length: usize) -> Option<Place> {
-        let last = self.reverse == (mate == 0);
-        let place = self.fragment.end_place(length, last)?;
-        Some(Place { reverse: place.reverse ^ last, ..place })
-    }
+    Ok(counts)
 }
 
 /// What a name tells of a place: contig, first and last base from 1, strand.
@@ -117,59 +100,62 @@ fn told(place: Option<Place>, contigs: &[String]) -> String {
     )
 }
 
+/// One thread's buffers.
+struct BlockMaker<'a> {
+    library: &'a Library<'a>,
+    machine: &'a Machine<'a>,
+    output: &'a Output<'a>,
+    compressor: Compressor,
+    mates: [Mate; 2],
+    texts: [Vec<u8>; 2],
+}
+
 impl<'a> BlockMaker<'a> {
-    fn new(pool: &'a Pool<'a>, params: &'a SequencingParams, model: &'a QualityModel) -> Self {
+    fn new(library: &'a Library<'a>, machine: &'a Machine<'a>, output: &'a Output<'a>) -> Self {
         let level = CompressionLvl::new(LEVEL).expect("libdeflate has this level");
         let compressor = Compressor::new(level);
-        BlockMaker { pool, params, model, compressor, texts: [vec![], vec![]] }
+        let (mates, texts) = Default::default();
+        BlockMaker { library, machine, output, compressor, mates, texts }
     }
 
-    /// The gzip members of both mates.
-    fn make(&mut self, block: usize, output: &Output) -> [Vec<u8>; 2] {
-        let mut rng = Rng::stream(output.seed, &[block as u64]);
+    fn make(&mut self, block: usize) -> Block {
+        let mut rng = Rng::stream(self.output.seed, &[block as u64]);
+        let mut counts = Counts::default();
         let first = block * BLOCK;
-        let pairs = BLOCK.min(output.pairs - first);
+        let pairs = BLOCK.min(self.output.pairs - first);
         self.texts.iter_mut().for_each(Vec::clear);
-        let mut templates: Vec<Template> = Vec::with_capacity(pairs);
-        let (mut bases, mut quals) = (vec![], vec![]);
+        let mut molecules: Vec<Molecule> = Vec::with_capacity(pairs);
+        // The molecule of each pair.
+        let mut sequenced: Vec<usize> = Vec::with_capacity(pairs);
         for i in 0..pairs {
-            let template = if i > 0 && rng.chance(self.params.duplicates) {
-                *rng.pick(&templates)
+            let molecule = if i > 0 && rng.chance(self.output.duplicates) {
+                counts.duplicate_pairs += 1;
+                *rng.pick(&sequenced)
             } else {
-                self.template(&mut rng)
+                molecules.push(self.library.molecule(&mut rng, &mut counts));
+                molecules.len() - 1
             };
-            templates.push(template);
-            let length = self.params.read_length;
-            let places = output.contigs.map_or_else(String::new, |contigs| {
-                [0, 1].map(|mate| told(template.place(mate, length), contigs)).concat()
-            });
-            let fragment = template.fragment.bases;
-            for (mate, text) in self.texts.iter_mut().enumerate() {
-                bases.clear();
-                if template.reverse == (mate == 0) {
-                    bases.extend(fragment.iter().rev().take(length).map(|&b| dna::complement(b)));
-                } else {
-                    bases.extend(&fragment[..length.min(fragment.len())]);
-                }
-                self.model.read(mate, &mut bases, &mut quals, &mut rng);
-                let _ = writeln!(text, "@sim:{}:{}{places}/{}", output.sample, first + i + 1, mate + 1);
-                text.extend_from_slice(&bases);
-                text.extend_from_slice(b"\n+\n");
-                text.extend_from_slice(&quals);
-                text.push(b'\n');
-            }
+            sequenced.push(molecule);
+            self.pair(first + i, &molecules[molecule], &mut rng, &mut counts);
         }
-        [0, 1].map(|mate| self.compress(mate))
+        ([0, 1].map(|mate| self.compress(mate)), counts)
     }
 
-    fn template(&self, rng: &mut Rng) -> Template<'a> {
-        let shortest = self.params.read_length as f64;
-        let length = (0..100)
-            .map(|_| rng.normal(self.params.insert_mean, self.params.insert_sd))
-            .find(|&l| l >= shortest)
-            .unwrap_or(shortest);
-        let fragment = self.pool.fragment(length as usize, rng);
-        Template { fragment, reverse: rng.chance(0.5) }
+    fn pair(&mut self, number: usize, molecule: &Molecule, rng: &mut Rng, counts: &mut Counts) {
+        counts.foreign_pairs += u64::from(molecule.kind == Kind::Foreign);
+        counts.mitochondrial_pairs += u64::from(molecule.kind == Kind::Mitochondrion);
+        counts.captured_pairs += u64::from(molecule.captured);
+        self.machine.pair(molecule, &mut self.mates, rng, counts);
+        let places = self.output.contigs.map_or_else(String::new, |contigs| {
+            [0, 1].map(|mate| told(molecule.place(mate, self.mates[mate].passed), contigs)).concat()
+        });
+        for (mate, text) in self.texts.iter_mut().enumerate() {
+            let _ = writeln!(text, "@sim:{}:{}{places}/{}", self.output.sample, number + 1, mate + 1);
+            text.extend_from_slice(&self.mates[mate].bases);
+            text.extend_from_slice(b"\n+\n");
+            text.extend_from_slice(&self.mates[mate].quals);
+            text.push(b'\n');
+        }
     }
 
     fn compress(&mut self, mate: usize) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use crate::origin::{Origins, Place};
 use crate::rng::Rng;
+use crate::variant::Cut;
 
 /// Times a fragment without too many N is looked for.
 const TRIES: usize = 200;
@@ -9,10 +10,14 @@ const TRIES: usize = 200;
 /// A chromosome of some cell.
 #[derive(Debug)]
 pub struct Chromosome {
-    /// Its sequence.
+    /// Its sequence; if it is circular, twice.
     pub bases: Vec<u8>,
     /// Where in the reference its bases come from.
     pub origins: Origins,
+    /// How often the cell has it.
+    pub copies: usize,
+    /// Whether it has no ends.
+    pub circular: bool,
 }
 
 /// A piece of a chromosome.
@@ -24,12 +29,43 @@ pub struct Fragment<'a> {
     start: usize,
 }
 
-impl Fragment<'_> {
+impl<'a> Fragment<'a> {
+    /// Bases `start..end` of a chromosome.
+    pub fn new(chromosome: &'a Chromosome, start: usize, end: usize) -> Self {
+        Fragment { bases: &chromosome.bases[start..end], chromosome, start }
+    }
+
     /// Where its first or last `length` bases come from; `None` when that is no one place.
     pub fn end_place(&self, length: usize, last: bool) -> Option<Place> {
         let length = length.min(self.bases.len());
         let start = if last { self.start + self.bases.len() - length } else { self.start };
         self.chromosome.origins.place(start..start + length)
+    }
+
+    /// Its bases `start..end`.
+    pub fn part(&self, start: usize, end: usize) -> Self {
+        Fragment::new(self.chromosome, self.start + start, self.start + end)
+    }
+
+    /// The chromosome that it is of.
+    pub fn chromosome(&self) -> &'a Chromosome {
+        self.chromosome
+    }
+
+    /// Its first base on the chromosome.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Where its middle comes from; `None` when that is novel.
+    pub fn middle(&self) -> Option<Cut> {
+        self.chromosome.origins.locate(self.start + self.bases.len() / 2)
+    }
+
+    /// Whether it begins and ends with bases that are known.
+    pub fn has_known_ends(&self) -> bool {
+        let ends = [self.bases.first(), self.bases.last()];
+        ends.into_iter().flatten().all(|&b| b != b'N')
     }
 }
 
@@ -42,12 +78,12 @@ pub struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// Mixes genomes; each comes with its share of the cells.
+    /// Mixes genomes; each comes with its share of the cells. Chromosomes shorter than `shortest` are left out.
     pub fn new(genomes: &[(f64, &'a [Chromosome])], shortest: usize) -> Self {
         let (mut chromosomes, mut weights, mut sum) = (vec![], vec![], 0.0);
         for &(share, genome) in genomes.iter().filter(|g| g.0 > 0.0) {
-            for chromosome in genome.iter().filter(|c| c.bases.len() >= shortest) {
-                sum += share * chromosome.bases.len() as f64;
+            for chromosome in genome.iter().filter(|c| c.bases.len() >= shortest && c.copies > 0) {
+                sum += share * chromosome.copies as f64 * chromosome.bases.len() as f64;
                 chromosomes.push(chromosome);
                 weights.push(sum);
             }
@@ -55,14 +91,18 @@ impl<'a> Pool<'a> {
         Pool { chromosomes, weights }
     }
 
+    /// Bases in an average cell; 0 when there is nothing to be sequenced.
+    pub fn bases(&self) -> f64 {
+        self.weights.last().copied().unwrap_or(0.0)
+    }
+
     /// A random fragment of about `length` bases, shorter when its chromosome is.
     pub fn fragment(&self, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let mut tries = 0;
         loop {
             let fragment = self.anywhere(length, rng);
-            let bases = fragment.bases;
             tries += 1;
-            if tries == TRIES || (bases[0] != b'N' && bases[bases.len() - 1] != b'N') {
+            if tries == TRIES || fragment.has_known_ends() {
                 return fragment;
             }
         }
@@ -72,8 +112,10 @@ impl<'a> Pool<'a> {
         let last = self.weights.len() - 1;
         let at = rng.unit() * self.weights[last];
         let chromosome = self.chromosomes[self.weights.partition_point(|&w| w <= at).min(last)];
-        let length = length.min(chromosome.bases.len());
-        let start = rng.below(chromosome.bases.len() - length + 1);
-        Fragment { bases: &chromosome.bases[start..start + length], chromosome, start }
+        let bases = chromosome.bases.len();
+        let length = length.min(bases);
+        let starts = if chromosome.circular { bases / 2 } else { bases - length + 1 };
+        let start = rng.below(starts).min(bases - length);
+        Fragment::new(chromosome, start, start + length)
     }
 }

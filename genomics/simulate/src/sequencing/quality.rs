@@ -78,6 +78,11 @@ impl QualityModel {
         QualityModel { length, tables: [table(0), table(1)], wrong_below }
     }
 
+    /// Bases of a mate.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// Turns the true bases of a mate into what the sequencer says: changes them in place and fills in Phred+33
     /// qualities.
     pub fn read(&self, mate: usize, bases: &mut [u8], quals: &mut Vec<u8>, rng: &mut Rng) {

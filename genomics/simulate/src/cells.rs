@@ -1,0 +1,158 @@
+//! The chromosomes of every kind of cell in the samples, spelled out.
+
+use crate::genome::Genome;
+use crate::germline::Germline;
+use crate::karyotype::{Edits, Karyotype};
+use crate::mitochondrion::Mitochondrion;
+use crate::origin::Origins;
+use crate::sequencing::Chromosome;
+use crate::tumour::{Carriers, Placed, Tumour};
+use crate::variant::Edit;
+
+/// Chromosomes of the patient's cells and of another person's.
+#[derive(Debug)]
+pub struct Cells {
+    normal: Vec<Chromosome>,
+    /// One for each population of tumour cells.
+    tumour: Vec<Vec<Chromosome>>,
+    /// Share of each of these populations.
+    shares: Vec<f64>,
+    /// Another person's, or another species'.
+    foreign: Vec<Chromosome>,
+    mitochondria: Option<Mitochondria>,
+}
+
+/// Kinds of mitochondrial genomes, and the share of each in its cells.
+#[derive(Debug)]
+struct Mitochondria {
+    normal: Vec<(f64, Chromosome)>,
+    tumour: Vec<(f64, Chromosome)>,
+    foreign: Vec<(f64, Chromosome)>,
+}
+
+/// Genomes with the share of the cells that have them.
+pub type Mixture<'a> = Vec<(f64, &'a [Chromosome])>;
+
+impl Cells {
+    /// Of the patient only.
+    pub fn new(genome: &Genome, tumour: &Tumour, germline: &[Germline]) -> Self {
+        let healthy = Karyotype::new(genome);
+        let spell = |population: Option<usize>| -> Vec<Chromosome> {
+            let haplotype = |h: usize| {
+                let edits = edits_of(genome, tumour, germline, population, h);
+                spell(genome, population.map_or(&healthy, |p| &tumour.karyotypes[p][h]), &edits)
+            };
+            haplotype(0).into_iter().chain(haplotype(1)).collect()
+        };
+        // A population without cells is never sequenced.
+        let cells = |p: usize| if tumour.shares[p] > 0.0 { spell(Some(p)) } else { vec![] };
+        Cells {
+            normal: spell(None),
+            tumour: (0..tumour.shares.len()).map(cells).collect(),
+            shares: tumour.shares.clone(),
+            foreign: vec![],
+            mitochondria: None,
+        }
+    }
+
+    /// Adds another person.
+    pub fn add_person(&mut self, genome: &Genome, germline: &[Germline]) {
+        let healthy = Karyotype::new(genome);
+        for haplotype in 0..2 {
+            self.foreign.extend(spell(genome, &healthy, &germline_edits(genome, germline, haplotype)));
+        }
+    }
+
+    /// Adds another species.
+    pub fn add_species(&mut self, genome: Genome) {
+        for bases in genome.seqs {
+            let mut origins = Origins::default();
+            origins.novel(bases.len());
+            self.foreign.push(Chromosome { bases, origins, copies: 1, circular: false });
+        }
+    }
+
+    /// Adds mitochondrial genomes: the patient's, and another person's if there is one.
+    pub fn add_mitochondria(
+        &mut self,
+        genome: &Genome,
+        patient: &Mitochondrion,
+        other: Option<&Mitochondrion>,
+    ) {
+        self.mitochondria = Some(Mitochondria {
+            normal: patient.normal(genome),
+            tumour: patient.tumour(genome),
+            foreign: other.map_or(vec![], |other| other.normal(genome)),
+        });
+    }
+
+    /// Chromosomes of the patient where a share of the cells is the tumour's.
+    pub fn patient(&self, tumour_share: f64) -> Mixture<'_> {
+        let mut genomes = vec![(1.0 - tumour_share, self.normal.as_slice())];
+        for (chromosomes, share) in self.tumour.iter().zip(&self.shares) {
+            genomes.push((tumour_share * share, chromosomes.as_slice()));
+        }
+        genomes
+    }
+
+    /// Chromosomes of the other person or species.
+    pub fn foreign(&self) -> Mixture<'_> {
+        vec![(1.0, self.foreign.as_slice())]
+    }
+
+    /// Mitochondrial genomes where a share of the cells is the tumour's and one of the reads is foreign.
+    pub fn mitochondria(&self, tumour_share: f64, foreign: f64) -> Mixture<'_> {
+        let Some(kinds) = &self.mitochondria else { return vec![] };
+        // Another species brings none.
+        let foreign = if kinds.foreign.is_empty() { 0.0 } else { foreign };
+        let own = 1.0 - foreign;
+        [
+            weighted(own * (1.0 - tumour_share), &kinds.normal),
+            weighted(own * tumour_share, &kinds.tumour),
+            weighted(foreign, &kinds.foreign),
+        ]
+        .concat()
+    }
+}
+
+/// Each kind as a genome of its own.
+fn weighted(weight: f64, kinds: &[(f64, Chromosome)]) -> Mixture<'_> {
+    kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
+}
+
+fn spell(genome: &Genome, karyotype: &Karyotype, edits: &Edits) -> Vec<Chromosome> {
+    let spelled = karyotype.spell(genome, edits).into_iter().zip(karyotype.origins(edits));
+    spelled
+        .zip(karyotype.copies())
+        .map(|((bases, origins), &copies)| Chromosome { bases, origins, copies, circular: false })
+        .collect()
+}
+
+fn germline_edits<'a>(genome: &Genome, germline: &'a [Germline], haplotype: usize) -> Edits<'a> {
+    let mut late: Vec<Vec<&Edit>> = vec![vec![]; genome.seqs.len()];
+    for g in germline.iter().filter(|g| g.haplotypes[haplotype]) {
+        late[g.edit.at.contig].push(&g.edit);
+    }
+    Edits { early: late.clone(), late }
+}
+
+/// Small variants of one haplotype. Without a population: of the normal cells.
+pub fn edits_of<'a>(
+    genome: &Genome,
+    tumour: &'a Tumour,
+    germline: &'a [Germline],
+    population: Option<usize>,
+    haplotype: usize,
+) -> Edits<'a> {
+    let mut edits = germline_edits(genome, germline, haplotype);
+    let Some(population) = population else { return edits };
+    let carried = |p: &&Placed<Edit>| p.haplotype == haplotype && (p.clone == 0 || p.clone == population);
+    for p in tumour.small.iter().chain(&tumour.inner).filter(carried) {
+        edits.late[p.variant.at.contig].push(&p.variant);
+        if p.carriers == Carriers::All {
+            edits.early[p.variant.at.contig].push(&p.variant);
+        }
+    }
+    edits.late.iter_mut().chain(&mut edits.early).for_each(|contig| contig.sort_by_key(|e| e.at));
+    edits
+}

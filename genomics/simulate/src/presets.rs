@@ -1,0 +1,143 @@
+//! Kinds of libraries as they are found, each a set of parameters.
+
+use serde::Serialize;
+
+use crate::params::Params;
+use crate::sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams};
+use crate::targets::{CaptureParams, TargetSource};
+
+/// A kind of library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// Whole genome, without PCR, on a machine of today.
+    Wgs,
+    /// From tissue that was fixed in formalin and embedded in paraffin: short and damaged molecules.
+    Ffpe,
+    /// Cut by a transposase: uneven, and many molecules folded back on themselves.
+    Transposase,
+    /// As reads were ten years ago: short, of two lengths, with tails of quality 2.
+    Old,
+    /// Some genes captured, sequenced deeply, many copies.
+    Panel,
+    /// All exons captured.
+    Exome,
+}
+
+impl Preset {
+    /// Every preset.
+    pub const ALL: [Preset; 6] =
+        [Preset::Wgs, Preset::Ffpe, Preset::Transposase, Preset::Old, Preset::Panel, Preset::Exome];
+
+    /// Sets the parameters of the library and the sequencer; others stay as they are.
+    pub fn apply(self, params: &mut Params) {
+        params.library = Some(self);
+        let reads = &mut params.sequencing;
+        let truseq =
+            LibraryParams { adapter: Some(Adapter::Truseq), pcr_slippage: 1.0, ..Default::default() };
+        let modern = MachineParams {
+            two_colour: true,
+            binned_qualities: true,
+            trimmed: 0.01,
+            n_rate: 2e-4,
+            sequencing_slippage: 1.0,
+            ..Default::default()
+        };
+        let capture = |targets| CaptureParams { targets, off_target: 0.01, fewer_variants: true };
+        match self {
+            Preset::Wgs => {
+                (reads.insert_mean, reads.insert_sd) = (400.0, 90.0);
+                reads.duplicates = 0.08;
+                reads.library = LibraryParams {
+                    short_inserts: 0.01,
+                    fold_backs: 0.002,
+                    chimeras: 0.003,
+                    oxidation: 1e-5,
+                    pcr_slippage: 0.3,
+                    ..truseq
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.3, unevenness: 0.15 };
+                reads.machine = modern;
+            }
+            Preset::Ffpe => {
+                (reads.insert_mean, reads.insert_sd) = (180.0, 60.0);
+                reads.duplicates = 0.4;
+                reads.library = LibraryParams {
+                    fold_backs: 0.03,
+                    chimeras: 0.02,
+                    oxidation: 3e-4,
+                    deamination: 2e-3,
+                    pcr_errors: 2e-5,
+                    ..truseq
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.8, unevenness: 0.4 };
+                reads.machine = modern;
+            }
+            Preset::Transposase => {
+                (reads.insert_mean, reads.insert_sd) = (280.0, 110.0);
+                reads.duplicates = 0.15;
+                reads.library = LibraryParams {
+                    adapter: Some(Adapter::Nextera),
+                    short_inserts: 0.06,
+                    fold_backs: 0.1,
+                    chimeras: 0.005,
+                    oxidation: 2e-5,
+                    pcr_errors: 1e-5,
+                    ..truseq
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.8, unevenness: 0.25 };
+                reads.machine = modern;
+            }
+            Preset::Old => {
+                (reads.insert_mean, reads.insert_sd) = (300.0, 50.0);
+                reads.duplicates = 0.2;
+                reads.error_rate = 0.006;
+                reads.library = LibraryParams {
+                    short_inserts: 0.01,
+                    chimeras: 0.01,
+                    oxidation: 5e-4,
+                    pcr_errors: 1e-5,
+                    ..truseq
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.6, unevenness: 0.3 };
+                reads.machine = MachineParams {
+                    read_lengths: vec![100, 76],
+                    quality_tails: 0.1,
+                    n_rate: 1e-3,
+                    sequencing_slippage: 1.0,
+                    ..Default::default()
+                };
+            }
+            Preset::Panel => {
+                (reads.insert_mean, reads.insert_sd) = (220.0, 60.0);
+                reads.duplicates = 0.5;
+                reads.library = LibraryParams {
+                    short_inserts: 0.04,
+                    fold_backs: 0.005,
+                    chimeras: 0.005,
+                    oxidation: 1e-4,
+                    pcr_errors: 1e-5,
+                    ..truseq
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
+                reads.machine = modern;
+                params.capture = Some(capture(TargetSource::Panel));
+            }
+            Preset::Exome => {
+                (reads.insert_mean, reads.insert_sd) = (200.0, 50.0);
+                reads.duplicates = 0.25;
+                reads.library = LibraryParams {
+                    short_inserts: 0.03,
+                    fold_backs: 0.005,
+                    chimeras: 0.005,
+                    oxidation: 2e-4,
+                    pcr_errors: 1e-5,
+                    ..truseq
+                };
+                reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
+                reads.machine = modern;
+                params.capture = Some(capture(TargetSource::Exome));
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Mitochondria, and other people.
+
+use genuma_simulate::{ForeignParams, GermlineParams};
+
+use crate::common::{Mate, clean, close, made, write_fasta};
+
+#[test]
+fn a_mitochondrion_is_circular_and_heteroplasmic() {
+    let mut params = clean(200_000, 1, 10.0);
+    (params.samples.depth_normal, params.samples.mitochondrion, params.samples.purity) = (5.0, 1000.0, 0.8);
+    let made = made(&params);
+    for sample in ["tumor", "normal"] {
+        let depth = made.depth(sample);
+        let circle = &depth["chrM"];
+        assert_eq!(circle.len(), 16_569);
+        // Mates over the origin have no one place, so there is a dip.
+        close(circle[1000..15_000].iter().sum::<f64>() / 14_000.0, 1000.0, 0.02);
+        let pairs = made.pairs(sample);
+        let across = pairs.iter().filter(|[a, b]| match (&a.place, &b.place) {
+            (Some(a), Some(b)) => a.contig == "chrM" && a.start.abs_diff(b.start) > 10_000,
+            _ => false,
+        });
+        assert!(across.count() > 100, "pairs lie across the origin");
+    }
+    close(made.depth("tumor")["chr1"].iter().sum::<f64>() / 200_000.0, 10.0, 0.03);
+    let of = |sample: &str| made.pairs(sample).into_iter().flatten().collect::<Vec<Mate>>();
+    let (tumour, normal) = (of("tumor"), of("normal"));
+    let somatic: Vec<_> = made.vcf("truth.vcf").into_iter().filter(|v| v.contig == "chrM").collect();
+    assert_eq!(somatic.len(), 6);
+    for v in &somatic {
+        let share = |mates: &[Mate]| {
+            let seen = made.alleles(mates, "chrM", v.pos);
+            seen.get(&v.alternate.as_bytes()[0]).copied().unwrap_or(0) as f64
+                / seen.values().sum::<usize>() as f64
+        };
+        assert!((0.024 - 1e-9..0.48).contains(&v.number("AF")));
+        assert!((share(&tumour) - v.number("AF")).abs() < 0.05, "{v:?} {}", share(&tumour));
+        assert!(share(&normal) < 0.02);
+    }
+    let germline: Vec<_> = made.vcf("germline.vcf").into_iter().filter(|v| v.contig == "chrM").collect();
+    assert_eq!(germline.len(), 12);
+    for v in &germline {
+        let seen = made.alleles(&normal, "chrM", v.pos);
+        assert!(seen[&v.alternate.as_bytes()[0]] * 20 > seen.values().sum::<usize>() * 19);
+    }
+}
+
+#[test]
+fn other_people_have_variants_of_their_own() {
+    let mut params = clean(300_000, 1, 10.0);
+    params.samples.depth_normal = 30.0;
+    params.germline = GermlineParams { indel_rate: 0.0, svs: 0, ..Default::default() };
+    params.foreign = ForeignParams { tumor: 0.0, normal: 0.3, genome: None };
+    let made = made(&params);
+    assert_eq!(made.count("tumor", "foreign_pairs"), 0.0);
+    let pairs = made.pairs("normal");
+    close(made.count("normal", "foreign_pairs") / pairs.len() as f64, 0.3, 0.04);
+    let mates: Vec<Mate> = pairs.into_iter().flatten().collect();
+    let own: Vec<_> = made.vcf("germline.vcf").into_iter().map(|v| (v.pos, v.alternate)).collect();
+    let (mut only, mut shown, mut shared) = (0, 0.0, 0);
+    for v in made.vcf("foreign.vcf") {
+        if own.contains(&(v.pos, v.alternate.clone())) {
+            shared += 1;
+            continue;
+        }
+        let seen = made.alleles(&mates, "chr1", v.pos);
+        only += 1;
+        shown += seen.get(&v.alternate.as_bytes()[0]).copied().unwrap_or(0) as f64
+            / seen.values().sum::<usize>().max(1) as f64;
+    }
+    assert!((100..200).contains(&only) && (100..200).contains(&shared), "{only} {shared}");
+    // A third homozygous, two thirds heterozygous.
+    close(shown / f64::from(only), 0.3 * (0.35 + 0.65 / 2.0), 0.1);
+}
+
+#[test]
+fn all_of_a_normal_may_be_foreign_and_truth_counts_foreign_reads() {
+    let mut params = clean(200_000, 1, 20.0);
+    params.germline = GermlineParams { indel_rate: 0.0, svs: 0, homozygous_share: 1.0, ..Default::default() };
+    (params.somatic.snvs, params.somatic.spacing) = (50, 200);
+    params.samples.depth_normal = 20.0;
+    params.foreign = ForeignParams { tumor: 0.2, normal: 1.0, genome: None };
+    let made = made(&params);
+    assert_eq!(made.count("normal", "foreign_pairs"), made.pairs("normal").len() as f64);
+    let normal: Vec<Mate> = made.pairs("normal").into_iter().flatten().collect();
+    let foreign: Vec<usize> = made.vcf("foreign.vcf").iter().map(|v| v.pos).collect();
+    for v in made.vcf("germline.vcf").iter().filter(|v| !foreign.contains(&v.pos)) {
+        let seen = made.alleles(&normal, "chr1", v.pos);
+        assert!(seen.get(&v.alternate.as_bytes()[0]).copied().unwrap_or(0) <= 1, "{v:?}");
+    }
+    assert!(made.vcf("truth.vcf").iter().all(|v| (v.number("AF") - 0.4).abs() < 1e-3));
+}
+
+#[test]
+fn foreign_reads_may_be_of_another_species() {
+    let folder = tempfile::tempdir().unwrap();
+    let seq: Vec<u8> = b"GATTACAGGCATTA".repeat(3000);
+    let mut params = clean(200_000, 1, 10.0);
+    params.foreign = ForeignParams {
+        tumor: 0.1,
+        normal: 0.0,
+        genome: Some(write_fasta(folder.path(), &[("phage", seq)])),
+    };
+    let made = made(&params);
+    let pairs = made.pairs("tumor");
+    let foreign = pairs.iter().filter(|p| p[0].place.is_none());
+    close(foreign.clone().count() as f64 / pairs.len() as f64, 0.1, 0.1);
+    let alike = |bases: &[u8], word: &[u8]| bases.windows(word.len()).any(|w| w == word);
+    assert!(foreign.into_iter().all(|p| {
+        alike(&p[0].bases, b"GATTACAGGC") || alike(&crate::common::revcomp(&p[0].bases), b"GATTACAGGC")
+    }));
+    assert!(!made.folder.path().join("foreign.vcf").exists());
+}
