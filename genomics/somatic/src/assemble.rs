@@ -8,7 +8,7 @@
 //! reads of its own place, however many places a repeat or a germline k-mer has brought into one group.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -70,65 +70,24 @@ struct Member<'a> {
     mate: u8,
     read: &'a Read,
     hits: &'a [KmerHit],
+    /// The number of each hit's k-mer in the group.
+    numbers: Vec<u32>,
+}
+
+/// A read that is laid: which member, and where.
+struct Stacked {
+    member: u32,
+    placed: Placed,
+    /// Turned to run with the contig.
+    read: Read,
 }
 
 /// The reads of a group and which of them carry each k-mer.
 struct Group<'a> {
     labelled: &'a [Labelled],
     members: Vec<Member<'a>>,
-    /// The k-mers' ranks among all, ascending; a place in this list is a k-mer's number in the group.
-    ranks: Vec<u32>,
-    /// Members by k-mer number.
-    carriers: Vec<Vec<u32>>,
-    k: i32,
-}
-
-impl<'a> Group<'a> {
-    fn new(group: &[u32], labelled: &'a [Labelled], k: u32) -> Group<'a> {
-        let mates = |&pair: &u32| {
-            let p = &labelled[pair as usize];
-            [0u8, 1].map(|m| Member { pair, mate: m, read: &p.mates[m as usize], hits: &p.hits[m as usize] })
-        };
-        let members: Vec<Member> = group.iter().flat_map(mates).filter(|m| !m.hits.is_empty()).collect();
-        let mut ranks: Vec<u32> = members.iter().flat_map(|m| m.hits).map(|h| h.rank).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        let mut all = Group { labelled, members, carriers: vec![Vec::new(); ranks.len()], ranks, k: k as i32 };
-        for (i, member) in (0..).zip(&all.members) {
-            for hit in member.hits {
-                let carriers = &mut all.carriers[all.ranks.partition_point(|&r| r < hit.rank)];
-                if carriers.last() != Some(&i) {
-                    carriers.push(i);
-                }
-            }
-        }
-        all
-    }
-
-    fn number(&self, hit: &KmerHit) -> usize {
-        self.ranks.partition_point(|&r| r < hit.rank)
-    }
-}
-
-/// Assembles the contigs of one group, the best supported first.
-pub fn assemble(group: &[u32], labelled: &[Labelled], k: u32) -> Assembled {
-    let group = Group::new(group, labelled, k);
-    let mut seeds: Vec<usize> = (0..group.ranks.len()).collect();
-    seeds.sort_by_key(|&n| (Reverse(group.carriers[n].len()), n));
-    let mut used = vec![false; seeds.len()];
-    let mut assembled = Assembled::default();
-    for seed in seeds {
-        if used[seed] || group.carriers[seed].len() < FEWEST {
-            continue;
-        }
-        match group.lay(seed, &mut used) {
-            Ok(contig) => assembled.contigs.push(contig),
-            Err(Refused::Few) => assembled.few += 1,
-            Err(Refused::Poor) => assembled.poor += 1,
-        }
-        used[seed] = true;
-    }
-    assembled
+    /// By k-mer number: members, ascending, and a hit of the first of them.
+    carriers: Vec<(Vec<u32>, KmerHit)>,
 }
 
 /// Why a stack makes no contig.
@@ -145,90 +104,171 @@ struct Anchor {
     forward: bool,
 }
 
+/// The k-mers that have their place on the contig being built; keeps its memory between contigs.
+struct Anchors {
+    by_number: Vec<Option<Anchor>>,
+    reached: Vec<u32>,
+}
+
+impl Anchors {
+    fn get(&self, number: u32) -> Option<Anchor> {
+        self.by_number[number as usize]
+    }
+
+    fn put(&mut self, number: u32, anchor: Anchor) {
+        self.by_number[number as usize] = Some(anchor);
+        self.reached.push(number);
+    }
+
+    fn clear(&mut self) {
+        self.reached.drain(..).for_each(|number| self.by_number[number as usize] = None);
+    }
+}
+
+impl<'a> Group<'a> {
+    fn new(group: &[u32], labelled: &'a [Labelled]) -> Group<'a> {
+        let mates = |&pair: &u32| {
+            let p = &labelled[pair as usize];
+            [0u8, 1].map(|mate| (pair, mate, &p.mates[usize::from(mate)], &p.hits[usize::from(mate)][..]))
+        };
+        let mates: Vec<_> = group.iter().flat_map(mates).filter(|m| !m.3.is_empty()).collect();
+        let mut ranks: Vec<u32> = mates.iter().flat_map(|m| m.3).map(|h| h.rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let number = |hit: &KmerHit| ranks.partition_point(|&r| r < hit.rank) as u32;
+        let members: Vec<Member> = mates
+            .into_iter()
+            .map(|(pair, mate, read, hits)| Member {
+                pair,
+                mate,
+                read,
+                hits,
+                numbers: hits.iter().map(number).collect(),
+            })
+            .collect();
+        let mut carriers: Vec<(Vec<u32>, Option<KmerHit>)> = vec![Default::default(); ranks.len()];
+        for (i, member) in (0..).zip(&members) {
+            for (hit, &number) in member.hits.iter().zip(&member.numbers) {
+                let (carriers, first) = &mut carriers[number as usize];
+                first.get_or_insert(*hit);
+                if carriers.last() != Some(&i) {
+                    carriers.push(i);
+                }
+            }
+        }
+        let carriers = carriers.into_iter().filter_map(|(members, first)| Some((members, first?))).collect();
+        Group { labelled, members, carriers }
+    }
+
+    fn carried_by(&self, number: u32) -> &[u32] {
+        &self.carriers[number as usize].0
+    }
+}
+
+/// Assembles the contigs of one group, the best supported first. `parting` tells of each k-mer, by rank, whether the samples part there:
+/// only from there on contigs grow, as one that holds no such place shows no change.
+pub fn assemble(group: &[u32], labelled: &[Labelled], parting: &[bool]) -> Assembled {
+    let group = Group::new(group, labelled);
+    let kmers = group.carriers.len();
+    let parts = |&n: &u32| parting[group.carriers[n as usize].1.rank as usize];
+    let mut seeds: Vec<u32> = (0..kmers as u32).filter(parts).collect();
+    seeds.sort_by_key(|&n| (Reverse(group.carried_by(n).len()), n));
+    let mut used = vec![false; kmers];
+    let mut anchors = Anchors { by_number: vec![None; kmers], reached: Vec::new() };
+    let mut assembled = Assembled::default();
+    for seed in seeds {
+        if used[seed as usize] || group.carried_by(seed).len() < FEWEST {
+            continue;
+        }
+        match group.lay(seed, &mut used, &mut anchors) {
+            Ok(contig) => assembled.contigs.push(contig),
+            Err(Refused::Few) => assembled.few += 1,
+            Err(Refused::Poor) => assembled.poor += 1,
+        }
+        used[seed as usize] = true;
+    }
+    assembled
+}
+
 impl Group<'_> {
     /// Lays every read that can be reached from `seed` through k-mers not used yet, and reads off the consensus. What that
     /// accounts for is marked as used.
-    fn lay(&self, seed: usize, used: &mut [bool]) -> Result<Contig, Refused> {
-        let (anchors, stack) = self.reach(seed, used);
-        let columns = |stack: &[(Placed, Read)]| Columns::vote(stack.iter().map(|(p, read)| (p.at, read)));
+    fn lay(&self, seed: u32, used: &mut [bool], anchors: &mut Anchors) -> Result<Contig, Refused> {
+        let stack = self.reach(seed, used, anchors);
+        let columns = |stack: &[Stacked]| Columns::vote(stack.iter().map(|s| (s.placed.at, &s.read)));
         let all = columns(&stack);
-        let (stack, others): (Vec<_>, Vec<_>) = stack.into_iter().partition(|(p, read)| all.fits(p.at, read));
+        let (stack, others): (Vec<_>, Vec<_>) =
+            stack.into_iter().partition(|s| all.fits(s.placed.at, &s.read));
         let columns = if others.is_empty() { all } else { columns(&stack) };
         let consensus = columns.consensus();
-        let seeded = anchors[&seed].at - columns.start;
-        let seed_end = seeded + anchors[&seed].span;
-        if stack.is_empty() || seeded < 0 || seed_end as usize > consensus.len() {
-            return Err(Refused::Few);
-        }
-        let seeds = seeded as usize..seed_end as usize;
+        let window = |number: u32| {
+            let anchor = anchors.get(number)?;
+            let from = usize::try_from(anchor.at - columns.start).ok()?;
+            let range = from..from + anchor.span as usize;
+            self.carried(number, consensus.get(range.clone())?).then_some(range)
+        };
+        let Some(seeds) = window(seed).filter(|_| !stack.is_empty()) else { return Err(Refused::Few) };
         let range = columns.trusted(seeds.start, seeds.len());
-        let reads = stack.iter().map(|(p, read)| (p.at, read));
+        let reads = stack.iter().map(|s| (s.placed.at, &s.read));
         let range = columns.read_across(range, seeds, &consensus, reads);
-        let (mut starts, mut ends) = (Vec::new(), Vec::new());
-        let mut novel = vec![false; range.len()];
-        for (&number, anchor) in &anchors {
-            let from = anchor.at - columns.start;
-            let to = from + anchor.span;
-            let Some(window) = consensus.get(from.max(0) as usize..to.max(0) as usize) else { continue };
-            let inside = from >= range.start as i32 && to <= range.end as i32;
-            if !inside || !self.carried(number, window) {
+        let (mut novel, mut core) = (vec![false; range.len()], 0..usize::MAX);
+        for &number in &anchors.reached {
+            let Some(window) = window(number).filter(|w| w.start >= range.start && w.end <= range.end) else {
                 continue;
-            }
-            used[number] = true;
-            starts.push(from);
-            ends.push(to);
-            novel[from as usize - range.start..to as usize - range.start].fill(true);
+            };
+            used[number as usize] = true;
+            core = core.start.max(window.start)..core.end.min(window.end);
+            novel[window.start - range.start..window.end - range.start].fill(true);
         }
         self.mark_errors(&stack, &columns, used);
-        let mut pairs: Vec<u32> = stack.iter().map(|(p, _)| p.pair).collect();
+        let mut pairs: Vec<u32> = stack.iter().map(|s| s.placed.pair).collect();
         pairs.sort_unstable();
         pairs.dedup();
         if pairs.len() < FEWEST {
             return Err(Refused::Few);
         }
-        let core = starts.iter().max().unwrap_or(&0)..ends.iter().min().unwrap_or(&0);
-        if !well_read(&stack, &(columns.start + core.start..columns.start + core.end)) {
+        let core = columns.start + core.start as i32..columns.start + core.end as i32;
+        if !well_read(&stack, &core) {
             return Err(Refused::Poor);
         }
         let shift = columns.start + range.start as i32;
-        let reads: Vec<Placed> = stack.iter().map(|(p, _)| Placed { at: p.at - shift, ..*p }).collect();
+        let reads: Vec<Placed> =
+            stack.iter().map(|s| Placed { at: s.placed.at - shift, ..s.placed }).collect();
         let beyond = self.beyond(&reads);
         let weight = range.clone().map(|at| columns.weight_of(at, consensus[at])).collect();
         Ok(Contig { seq: consensus[range].to_vec(), novel, weight, reads, beyond })
     }
 
-    /// The k-mers that reads lead to from `seed` on, and those reads, each turned to run with the seed.
-    fn reach(&self, seed: usize, used: &[bool]) -> (HashMap<usize, Anchor>, Vec<(Placed, Read)>) {
-        let first = Anchor { at: 0, span: self.span(seed), forward: true };
-        let mut anchors: HashMap<usize, Anchor> = HashMap::from([(seed, first)]);
-        let mut reached = vec![seed];
+    /// Gives the k-mers that reads lead to from `seed` on their places, and lays those reads, each turned to run with the seed.
+    fn reach(&self, seed: u32, used: &[bool], anchors: &mut Anchors) -> Vec<Stacked> {
+        anchors.clear();
+        let span = self.carriers[seed as usize].1.span as i32;
+        anchors.put(seed, Anchor { at: 0, span, forward: true });
         let mut laid: BTreeMap<u32, Placed> = BTreeMap::new();
         let mut next = 0;
-        while next < reached.len() {
-            for &i in &self.carriers[reached[next]] {
+        while next < anchors.reached.len() {
+            for &i in self.carried_by(anchors.reached[next]) {
                 if laid.contains_key(&i) {
                     continue;
                 }
                 let member = &self.members[i as usize];
-                let Some(placed) = self.offset(member, &anchors) else { continue };
+                let Some(placed) = self.offset(member, anchors) else { continue };
                 laid.insert(i, placed);
-                for hit in member.hits {
-                    let number = self.number(hit);
+                for (hit, &number) in member.hits.iter().zip(&member.numbers) {
                     let at = placed.at + oriented(hit, member.read.seq.len(), placed.forward);
-                    if !used[number] && at.abs() <= REACH && !anchors.contains_key(&number) {
+                    if !used[number as usize] && at.abs() <= REACH && anchors.get(number).is_none() {
                         let forward = hit.forward == placed.forward;
-                        anchors.insert(number, Anchor { at, span: hit.span as i32, forward });
-                        reached.push(number);
+                        anchors.put(number, Anchor { at, span: hit.span as i32, forward });
                     }
                 }
             }
             next += 1;
         }
-        let turned = |(i, placed): (u32, Placed)| {
-            let read = self.members[i as usize].read;
-            (placed, if placed.forward { read.clone() } else { read.reversed() })
+        let turned = |(member, placed): (u32, Placed)| {
+            let read = self.members[member as usize].read;
+            Stacked { member, placed, read: if placed.forward { read.clone() } else { read.reversed() } }
         };
-        (anchors, laid.into_iter().map(turned).collect())
+        laid.into_iter().map(turned).collect()
     }
 
     /// Mates of the stacked reads that are not stacked themselves, by the end beyond which they lie.
@@ -246,25 +286,19 @@ impl Group<'_> {
         beyond
     }
 
-    /// Bases a k-mer spans, by its first carrier.
-    fn span(&self, number: usize) -> i32 {
-        let member = &self.members[self.carriers[number][0] as usize];
-        member.hits.iter().find(|h| h.rank == self.ranks[number]).map_or(self.k, |h| h.span as i32)
-    }
-
     /// Whether the consensus window is that k-mer, read off one of its carriers.
-    fn carried(&self, number: usize, window: &[u8]) -> bool {
-        let member = &self.members[self.carriers[number][0] as usize];
-        let Some(hit) = member.hits.iter().find(|h| h.rank == self.ranks[number]) else { return false };
-        let text = &member.read.seq[hit.at as usize..(hit.at + hit.span) as usize];
+    fn carried(&self, number: u32, window: &[u8]) -> bool {
+        let (members, hit) = &self.carriers[number as usize];
+        let read = self.members[members[0] as usize].read;
+        let text = &read.seq[hit.at as usize..(hit.at + hit.span) as usize];
         text == window || genuma_reads::dna::revcomp(text) == window
     }
 
     /// The offset most of the read's anchored k-mers agree on.
-    fn offset(&self, member: &Member, anchors: &HashMap<usize, Anchor>) -> Option<Placed> {
+    fn offset(&self, member: &Member, anchors: &Anchors) -> Option<Placed> {
         let mut votes: BTreeMap<(i32, bool), u32> = BTreeMap::new();
-        for hit in member.hits {
-            if let Some(anchor) = anchors.get(&self.number(hit)) {
+        for (hit, &number) in member.hits.iter().zip(&member.numbers) {
+            if let Some(anchor) = anchors.get(number) {
                 let forward = hit.forward == anchor.forward;
                 let at = anchor.at - oriented(hit, member.read.seq.len(), forward);
                 *votes.entry((at, forward)).or_default() += 1;
@@ -276,17 +310,17 @@ impl Group<'_> {
 
     /// Marks k-mers of the stacked reads that are not on the consensus and too seldom for the depth of the stack to be
     /// anything but wrong bases: they would each make a contig of their own, at a deep place hundreds.
-    fn mark_errors(&self, stack: &[(Placed, Read)], columns: &Columns, used: &mut [bool]) {
-        let by_mate: HashMap<(u32, u8), &Member> = self.members.iter().map(|m| ((m.pair, m.mate), m)).collect();
-        for (placed, read) in stack {
-            let Some(member) = by_mate.get(&(placed.pair, placed.mate)) else { continue };
-            for hit in member.hits {
-                let number = self.number(hit);
+    fn mark_errors(&self, stack: &[Stacked], columns: &Columns, used: &mut [bool]) {
+        for Stacked { member, placed, read } in stack {
+            let member = &self.members[*member as usize];
+            for (hit, &number) in member.hits.iter().zip(&member.numbers) {
+                if used[number as usize] {
+                    continue;
+                }
                 let middle = placed.at + oriented(hit, read.seq.len(), placed.forward) + hit.span as i32 / 2;
                 let depth = columns.depth((middle - columns.start) as usize);
-                if !used[number] && (self.carriers[number].len() as f64) < beyond_errors(f64::from(depth)) {
-                    used[number] = true;
-                }
+                used[number as usize] =
+                    (self.carried_by(number).len() as f64) < beyond_errors(f64::from(depth));
             }
         }
     }
@@ -297,17 +331,17 @@ const GOOD: u8 = 20;
 
 /// Whether enough pairs have good bases where all the interesting k-mers overlap: there the change itself lies. With
 /// no such place (a long change) there is nothing to doubt.
-fn well_read(stack: &[(Placed, Read)], core: &std::ops::Range<i32>) -> bool {
+fn well_read(stack: &[Stacked], core: &std::ops::Range<i32>) -> bool {
     if core.is_empty() {
         return true;
     }
-    let good = |(placed, read): &&(Placed, Read)| {
+    let good = |Stacked { placed, read, .. }: &&Stacked| {
         let (from, to) = (core.start - placed.at, core.end - placed.at);
         from >= 0
             && to <= read.seq.len() as i32
             && read.qual[from as usize..to as usize].iter().filter(|&&q| q < GOOD).count() * 8 <= core.len()
     };
-    let mut pairs: Vec<u32> = stack.iter().filter(good).map(|(p, _)| p.pair).collect();
+    let mut pairs: Vec<u32> = stack.iter().filter(good).map(|s| s.placed.pair).collect();
     pairs.dedup();
     pairs.len() >= FEWEST
 }

@@ -1,11 +1,15 @@
 //! The reads that carry interesting k-mers.
 
+use std::cmp::Reverse;
+
 use genuma_kmers::Prepare;
 use genuma_kmers::encode::kmers;
 use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::KmerMap;
+use crate::molecule::Molecules;
+use crate::select::{Pick, beyond_errors};
 use crate::tract;
 
 /// Where an interesting k-mer stands in a read.
@@ -129,28 +133,70 @@ impl Labelled {
     }
 }
 
+/// Labelled pairs of which each is a molecule of its own, and the k-mers that are believed.
+#[derive(Debug)]
+pub struct Believed {
+    /// The pairs.
+    pub pairs: Vec<Labelled>,
+    /// For each pick, whether the samples part there.
+    pub parting: Vec<bool>,
+    /// PCR copies left out.
+    pub copies: u64,
+    /// k-mers in reads left out, of errors that recur.
+    pub errors: u64,
+}
+
 /// Runs of interesting k-mers longer than this lie in novel sequence, which no single wrong base makes.
 const NOVEL_BEYOND_K: u32 = 5;
+/// Fewest molecules with a k-mer.
+const FEWEST: u32 = 2;
 
-/// Takes away hits that only a recurrent error explains, and says how many.
+/// Leaves one pair of each molecule, the one with the best bases, and takes away the hits that only a recurrent error explains.
 ///
 /// A change puts k interesting k-mers in a row into a read, or as many as the read holds, and at the inner ends of the
 /// row the samples part. A wrong base that several reads have makes the same row, but at its ends it is too seldom for
-/// the depth there, which the picking knew and left those ends out (see [`crate::select`]). So a row without a parting k-mer
-/// is an error, unless it is longer than a wrong base makes it.
-pub fn only_supported(labelled: &mut [Labelled], parting: &[bool], k: u32) -> u64 {
-    let mut gone = 0;
-    for hits in labelled.iter_mut().flat_map(|pair| &mut pair.hits) {
+/// the depth there, which the picking knew and left those ends out (see [`crate::select`]), or which shows when a molecule counts but
+/// once. So a row without a parting k-mer is an error, unless it is longer than a wrong base makes it.
+pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
+    let all = labelled.len();
+    let mut pairs = without_copies(labelled);
+    let unique = pairs.len() as f64 / all.max(1) as f64;
+    let mut carriers = vec![0u32; picks.len()];
+    for pair in &pairs {
+        let mut ranks: Vec<u32> = pair.hits.iter().flatten().map(|h| h.rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks.into_iter().for_each(|rank| carriers[rank as usize] += 1);
+    }
+    let parts = |(pick, &carriers): (&Pick, &u32)| {
+        pick.parting() && f64::from(carriers) >= beyond_errors(f64::from(pick.depth) * unique)
+    };
+    let parting: Vec<bool> = picks.iter().zip(&carriers).map(parts).collect();
+    let mut errors = 0;
+    for hits in pairs.iter_mut().flat_map(|pair| &mut pair.hits) {
         let before = hits.len();
-        let mut kept = Vec::with_capacity(before);
+        hits.retain(|hit| carriers[hit.rank as usize] >= FEWEST);
+        let mut kept = Vec::with_capacity(hits.len());
         for row in hits.chunk_by(|a, b| a.span == k && b.span == k && b.at <= a.at + k) {
             let parts = row.iter().any(|hit| parting[hit.rank as usize]);
             if parts || row.len() as u32 > k + NOVEL_BEYOND_K {
                 kept.extend_from_slice(row);
             }
         }
-        gone += (before - kept.len()) as u64;
+        errors += (before - kept.len()) as u64;
         *hits = kept;
     }
-    gone
+    Believed { copies: (all - pairs.len()) as u64, pairs, parting, errors }
+}
+
+/// One pair of each molecule: that with the best bases, or the first of equals.
+fn without_copies(labelled: Vec<Labelled>) -> Vec<Labelled> {
+    let members: Vec<u32> = (0..labelled.len() as u32).collect();
+    let quality = |pair: &Labelled| pair.mates.iter().flat_map(|m| &m.qual).map(|&q| u64::from(q)).sum::<u64>();
+    let mut stays = vec![false; labelled.len()];
+    for copies in Molecules::among(&members, &labelled).groups() {
+        let best = copies.into_iter().min_by_key(|&p| (Reverse(quality(&labelled[p as usize])), p));
+        best.into_iter().for_each(|p| stays[p as usize] = true);
+    }
+    labelled.into_iter().zip(stays).filter(|(_, stays)| *stays).map(|(pair, _)| pair).collect()
 }

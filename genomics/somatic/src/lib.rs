@@ -2,6 +2,7 @@
 pub mod tract;
 pub mod select;
 pub mod kmer_map;
+pub mod molecule;
 pub mod label;
 pub mod group;
 mod columns;
@@ -17,7 +18,6 @@ mod normal;
 pub mod haplotype;
 pub mod slippage;
 pub mod errors;
-pub mod molecule;
 mod repeat;
 pub mod evidence;
 pub mod genotype;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use crate::label::{Labelled, Read};
 use crate::recruit::Kept;
 
 /// Bases compared at the start of each mate.
@@ -18,13 +19,42 @@ fn differ(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take(PREFIX).filter(|(x, y)| x != y).count()
 }
 
+/// A pair of mates of some sample.
+pub trait Mates {
+    /// Which sample.
+    fn sample(&self) -> u8;
+    /// Read 1 and read 2.
+    fn mates(&self) -> &[Read; 2];
+}
+
+impl Mates for Kept {
+    fn sample(&self) -> u8 {
+        self.sample
+    }
+
+    fn mates(&self) -> &[Read; 2] {
+        &self.mates
+    }
+}
+
+impl Mates for Labelled {
+    fn sample(&self) -> u8 {
+        self.sample
+    }
+
+    fn mates(&self) -> &[Read; 2] {
+        &self.mates
+    }
+}
+
 /// Copies are read from the same end or from the other.
-fn same_molecule(a: &Kept, b: &Kept) -> bool {
+fn same_molecule(a: &impl Mates, b: &impl Mates) -> bool {
+    let (one, other) = (a.mates(), b.mates());
     let ends = |x: usize, y: usize| {
-        let one = differ(&a.mates[0].seq, &b.mates[x].seq);
-        one <= DIFFERENCES && one + differ(&a.mates[1].seq, &b.mates[y].seq) <= DIFFERENCES
+        let first = differ(&one[0].seq, &other[x].seq);
+        first <= DIFFERENCES && first + differ(&one[1].seq, &other[y].seq) <= DIFFERENCES
     };
-    a.sample == b.sample && (ends(0, 1) || ends(1, 0))
+    a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
 
 /// The molecule of each pair of a place.
@@ -36,13 +66,13 @@ pub struct Molecules {
 
 impl Molecules {
     /// Finds the copies among some pairs (indices into `pairs`, ascending). The first pair of a molecule stands for it.
-    pub fn among(members: &[u32], pairs: &[Kept]) -> Molecules {
+    pub fn among(members: &[u32], pairs: &[impl Mates]) -> Molecules {
         // By either mate's start: the pairs that stand for a molecule.
         let mut begun: HashMap<(u8, &[u8]), Vec<u32>> = HashMap::new();
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
-            let keys = [0, 1].map(|m| pair.mates[m].seq.get(..KEY).map(|seq| (pair.sample, seq)));
+            let keys = [0, 1].map(|m| pair.mates()[m].seq.get(..KEY).map(|seq| (pair.sample(), seq)));
             let known = keys.iter().flatten().filter_map(|key| begun.get(key)).flatten().copied();
             let head = known.filter(|&other| same_molecule(&pairs[other as usize], pair)).min();
             if head.is_none() {
@@ -53,6 +83,13 @@ impl Molecules {
             of.push((member, head.unwrap_or(member)));
         }
         Molecules { of }
+    }
+
+    /// For each molecule its pairs, all as they were given, the molecules in the order of the first of each.
+    pub fn groups(&self) -> Vec<Vec<u32>> {
+        let mut by_head = self.of.clone();
+        by_head.sort_unstable_by_key(|&(pair, head)| (head, pair));
+        by_head.chunk_by(|a, b| a.1 == b.1).map(|same| same.iter().map(|m| m.0).collect()).collect()
     }
 
     /// The pair that stands for the molecule of `pair`, itself or an earlier one.

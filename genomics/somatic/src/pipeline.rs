@@ -16,7 +16,7 @@ use crate::errors::{self, Errors};
 use crate::event::{self, Event};
 use crate::group::{self, Grouped};
 use crate::kmer_map::KmerMap;
-use crate::label::{self, KmerHit, Labelled, Spelling};
+use crate::label::{self, Believed, KmerHit, Labelled, Spelling};
 use crate::ledger::Ledger;
 use crate::locus::{self, Locus};
 use crate::normal;
@@ -368,9 +368,9 @@ impl Job {
         labelled.sort_unstable_by(|a, b| (&a.name, &a.mates).cmp(&(&b.name, &b.mates)));
         let mut ledger = Ledger::default();
         ledger.made("assemble", "pairs with such k-mers", labelled.len() as u64);
-        let parting: Vec<bool> = picks.iter().map(|p| p.parting).collect();
-        let gone = label::only_supported(&mut labelled, &parting, k);
-        ledger.left_out("assemble", "k-mers in reads, of errors that recur at their depth", gone);
+        let Believed { pairs: labelled, parting, copies, errors } = label::believe(labelled, picks, k);
+        ledger.left_out("assemble", "of them, PCR copies", copies);
+        ledger.left_out("assemble", "k-mers in reads, of errors that recur at their depth", errors);
         let grouped = group::group(&labelled, &parting, assemble::FEWEST);
         if let Some(why) = why {
             why.grouped(picks, &labelled, &grouped);
@@ -383,7 +383,7 @@ impl Job {
             groups.len(),
             self.means.threads,
             || (),
-            |(), g| assemble::assemble(&groups[g], &labelled, k),
+            |(), g| assemble::assemble(&groups[g], &labelled, &parting),
         );
         let mut all = Assembled::default();
         for Assembled { contigs, few, poor } in assembled {

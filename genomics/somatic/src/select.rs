@@ -22,9 +22,16 @@ pub struct Pick {
     pub tumour: u32,
     /// Times seen in the normal.
     pub normal: u32,
-    /// Whether the samples part here: the normal has the root, with another extension, and the tumour has this one
-    /// more often than sequencing errors would make it. Without it the k-mer lies inside novel sequence.
-    pub parting: bool,
+    /// Where the samples part, how often the tumour has the root: the normal has it too, with another extension, and the
+    /// tumour has this one more often than sequencing errors would make it. 0 inside novel sequence.
+    pub depth: u32,
+}
+
+impl Pick {
+    /// Whether the samples part here.
+    pub fn parting(&self) -> bool {
+        self.depth > 0
+    }
 }
 
 /// Chance that a read shows one particular wrong base: an upper bound, since it only has to tell repeats apart.
@@ -52,6 +59,9 @@ pub struct Select {
 const CONTAMINATION: f64 = 1.0 / 6.0;
 /// However often the tumour has it, a k-mer that the normal has in more than this share of a root's depth is germline.
 const GERMLINE: f64 = 1.0 / 12.0;
+/// Fewest occurrences of a root in the normal with other extensions from which the normal is known there. With fewer reads nothing can be
+/// said of a change, and where the normal was hardly read everything of the tumour would look new.
+const KNOWN: u32 = 4;
 /// Fewest occurrences in the tumour from which one in the normal is forgiven.
 const CLEAR: u32 = 4;
 /// Fewest occurrences of a root in each sample from which it can be said which alleles the sample has.
@@ -84,7 +94,7 @@ impl Select {
             if tumour < self.least {
                 continue;
             }
-            let parting = in_normal > normal;
+            let parting = in_normal >= normal + KNOWN;
             // Where the normal has the root its own depth tells what there would be of a germline allele.
             let ratio = if parting { f64::from(in_normal) / f64::from(in_tumour) } else { self.ratio };
             let most = f64::from(tumour) * ratio * CONTAMINATION;
@@ -98,7 +108,8 @@ impl Select {
             let word = (first << (2 * (self.k - 1)) | root.stem << 2 | last) & mask(self.k);
             let reverse = revcomp(word, self.k);
             if word != reverse {
-                picks.push(Pick { kmer: word.min(reverse), tumour, normal, parting });
+                let depth = if parting { in_tumour } else { 0 };
+                picks.push(Pick { kmer: word.min(reverse), tumour, normal, depth });
             }
         }
         if in_normal >= SOLID && in_tumour >= SOLID {

@@ -189,7 +189,7 @@ impl Why {
                 picks.binary_search_by_key(&kmer, |p| p.kmer).ok().map(|at| &picks[at])
             };
             let found: Vec<&Pick> = asked.own.iter().filter_map(pick).collect();
-            let parting = found.iter().filter(|p| p.parting).count();
+            let parting = found.iter().filter(|p| p.parting()).count();
             lines.push(format!("select: {} of them picked, {parting} where the samples part", found.len()));
             for &r in asked.own.iter().filter(|r| pick(r).is_none()) {
                 let counts = self.counts[r as usize].each_ref().map(|n| n.load(Relaxed));
