@@ -26,7 +26,10 @@ pub fn questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<V
     for asked in asked {
         if Path::new(asked).is_file() {
             for record in vcf::read(Path::new(asked))? {
-                all.push(question(&record, &genome).with_context(|| format!("{asked}: {}:{}", record.chrom, record.pos))?);
+                all.push(
+                    question(&record, &genome)
+                        .with_context(|| format!("{asked}: {}:{}", record.chrom, record.pos))?,
+                );
             }
         } else {
             let question = variant(asked).and_then(|record| question(&record, &genome));
@@ -40,7 +43,9 @@ pub fn questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<V
 fn variant(words: &str) -> anyhow::Result<Record> {
     let usage = "neither a VCF file nor CHROM:POS:REF>ALT";
     let mut parts = words.rsplitn(3, ':');
-    let (Some(alleles), Some(pos), Some(chrom)) = (parts.next(), parts.next(), parts.next()) else { bail!(usage) };
+    let (Some(alleles), Some(pos), Some(chrom)) = (parts.next(), parts.next(), parts.next()) else {
+        bail!(usage)
+    };
     let Some((reference, alternate)) = alleles.split_once('>') else { bail!(usage) };
     Ok(Record {
         chrom: chrom.to_owned(),
@@ -66,7 +71,11 @@ fn question(record: &Record, genome: &Reference) -> anyhow::Result<Question> {
         }
         Ok(last)
     };
-    let join = |a: Breakend, b: Breakend| Change::Junction { ends: [a.min(b), a.max(b)], inserted: Vec::new(), homology: 0 };
+    let join = |a: Breakend, b: Breakend| Change::Junction {
+        ends: [a.min(b), a.max(b)],
+        inserted: Vec::new(),
+        homology: 0,
+    };
     let changes = match alternate.as_str() {
         "<DEL>" => vec![join(end(start, Side::Left), end(last()?, Side::Right))],
         "<DUP>" | "<DUP:TANDEM>" => vec![join(end(start + 1, Side::Right), end(last()? - 1, Side::Left))],
@@ -87,7 +96,8 @@ fn question(record: &Record, genome: &Reference) -> anyhow::Result<Question> {
                 let here = seq.get(start..start + reference.len()).map(String::from_utf8_lossy);
                 bail!("the reference has {} at {chrom}:{pos}, not {reference}", here.unwrap_or_default());
             }
-            let (pos, reference, alternative) = left_align(seq, start, reference.as_bytes(), alternate.as_bytes());
+            let (pos, reference, alternative) =
+                left_align(seq, start, reference.as_bytes(), alternate.as_bytes());
             vec![Change::Allele { chrom: index, pos, reference, alternative }]
         }
     };
@@ -95,7 +105,11 @@ fn question(record: &Record, genome: &Reference) -> anyhow::Result<Question> {
 }
 
 fn place(chrom: &str, genome: &Reference) -> anyhow::Result<usize> {
-    genome.contigs.iter().position(|c| c.name == chrom).with_context(|| format!("the reference has no {chrom}"))
+    genome
+        .contigs
+        .iter()
+        .position(|c| c.name == chrom)
+        .with_context(|| format!("the reference has no {chrom}"))
 }
 
 /// A breakend's ALT: `t[p[`, `t]p]`, `]p]t` or `[p[t` (VCF 4.3, section 5.4).
@@ -117,8 +131,11 @@ fn breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyhow::Re
     let inserted = if first { letters.split_last().map(|l| l.1) } else { letters.split_first().map(|l| l.1) };
     let inserted = inserted.unwrap_or_default().to_vec();
     let outwards = if first { genuma_reads::dna::revcomp(&inserted) } else { inserted };
-    let (ends, inserted) =
-        if here <= there { ([here, there], outwards) } else { ([there, here], genuma_reads::dna::revcomp(&outwards)) };
+    let (ends, inserted) = if here <= there {
+        ([here, there], outwards)
+    } else {
+        ([there, here], genuma_reads::dna::revcomp(&outwards))
+    };
     Ok(Change::Junction { ends, inserted, homology: 0 })
 }
 

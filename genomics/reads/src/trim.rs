@@ -251,7 +251,8 @@ fn folds(read: &[u8]) -> bool {
             let inwards = read[at..at + arm].iter();
             let backwards: Vec<u8> = read[read.len() - arm..].iter().rev().map(|c| 3 - c).collect();
             let end = &read[last..];
-            let repeats = (1..=UNIT).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
+            let repeats =
+                (1..=UNIT).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
             return !repeats && alike(inwards.take(2 * SEED), backwards.iter());
         }
     }

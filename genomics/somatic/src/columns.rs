@@ -130,7 +130,8 @@ impl Columns {
             }
         }
         // Near the contig's ends no read goes further, and nothing can be stacked beside it.
-        let start = (range.start + REACH..seed.start).rev().find(|&c| !across[c]).map_or(range.start, |c| c + 1);
+        let start =
+            (range.start + REACH..seed.start).rev().find(|&c| !across[c]).map_or(range.start, |c| c + 1);
         let end = (seed.end..range.end.saturating_sub(REACH)).find(|&c| !across[c]).unwrap_or(range.end);
         start..end
     }

@@ -111,7 +111,11 @@ impl Tally {
     /// Adds another tally.
     pub fn add(&mut self, other: &Tally) {
         let add = |to: &mut u64, n: &u64| *to += n;
-        self.quality.as_flattened_mut().iter_mut().zip(other.quality.as_flattened()).for_each(|(a, b)| add(a, b));
+        self.quality
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(other.quality.as_flattened())
+            .for_each(|(a, b)| add(a, b));
         let (mine, others) = (self.read_as.as_flattened_mut(), other.read_as.as_flattened());
         let (mine, others) = (mine.as_flattened_mut(), others.as_flattened());
         mine.as_flattened_mut().iter_mut().zip(others.as_flattened()).for_each(|(a, b)| add(a, b));
@@ -140,7 +144,9 @@ impl Errors {
             reported.max(tally.error_rate(q).unwrap_or(0.0)).clamp(FLOOR, 0.7)
         };
         let damage = |sample: u8, first_forward: bool, from: u8, to: u8| {
-            tally.read_as(sample, first_forward, from, to).map_or(f64::NEG_INFINITY, |rate| rate.max(1e-9).ln())
+            tally
+                .read_as(sample, first_forward, from, to)
+                .map_or(f64::NEG_INFINITY, |rate| rate.max(1e-9).ln())
         };
         Errors {
             right: std::array::from_fn(|q| (1.0 - error(q)).ln()),

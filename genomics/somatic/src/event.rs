@@ -106,7 +106,11 @@ const BELIEVED: f64 = 0.1;
 fn doubt_the_few(calls: &mut [Call]) {
     let passing = |calls: &[Call], few: bool| {
         let is = |c: &&Call| c.kind == Kind::Rare && c.genotype.filters.is_empty();
-        calls.iter().filter(is).filter(|c| ((c.genotype.tumour.alternative as usize) < FEWEST_PAIRS) == few).count()
+        calls
+            .iter()
+            .filter(is)
+            .filter(|c| ((c.genotype.tumour.alternative as usize) < FEWEST_PAIRS) == few)
+            .count()
     };
     if passing(calls, true) as f64 <= BELIEVED * passing(calls, false) as f64 {
         return;

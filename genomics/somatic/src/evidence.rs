@@ -90,7 +90,12 @@ fn likelihood(read: &Read, at: i32, haplotype: &[u8], errors: &Errors, damage: &
 }
 
 /// Weighs the recruited reads of a contig; those that fit none of the haplotypes are left out.
-pub fn weigh(haplotypes: &[Haplotype], recruits: &[Recruit], pairs: &[Kept], errors: &Errors) -> Vec<Weighed> {
+pub fn weigh(
+    haplotypes: &[Haplotype],
+    recruits: &[Recruit],
+    pairs: &[Kept],
+    errors: &Errors,
+) -> Vec<Weighed> {
     let weigh_one = |(r, recruit): (usize, &Recruit)| {
         let read = recruit.oriented(pairs);
         let damage = errors.damage_of(pairs[recruit.pair as usize].sample, recruit.first_forward());
@@ -224,7 +229,9 @@ impl<'a> Evidence<'a> {
     pub fn kind(&self, f: usize) -> Kind {
         let substitutes = |a: &[u8], b: &[u8]| a.len() == b.len();
         match &self.contig.findings[f].change {
-            Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => Kind::Common,
+            Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => {
+                Kind::Common
+            }
             Change::Allele { .. } if repeat::in_run(self.contig, f) => Kind::Common,
             _ => Kind::Rare,
         }
@@ -254,7 +261,8 @@ impl<'a> Evidence<'a> {
         votes.sort_by_key(|vote| (self.molecules.of(vote.pair), vote.pair));
         let same = |a: &Vote, b: &Vote| self.molecules.of(a.pair) == self.molecules.of(b.pair);
         let sum = |votes: &[Vote]| {
-            let telling = votes.iter().fold(&votes[0], |a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a });
+            let telling =
+                votes.iter().fold(&votes[0], |a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a });
             // A molecule is never surer than that it says so for reasons its bases do not show.
             let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds)).sum();
             let pairs = votes.chunk_by(|a, b| a.pair == b.pair).count();

@@ -99,7 +99,11 @@ impl Filter {
             "Support from one orientation of pairs, unlike the other allele's: damage of one strand",
         ),
         (Filter::ReadEnds, "read_ends", "Support from the ends of reads, unlike the other allele's"),
-        (Filter::BaseQuality, "base_quality", "Supporting bases have poor qualities, unlike the other allele's"),
+        (
+            Filter::BaseQuality,
+            "base_quality",
+            "Supporting bases have poor qualities, unlike the other allele's",
+        ),
         (Filter::Repeat, "repeat", "The tumour sequence fits several places of the genome equally well"),
         (
             Filter::Divergent,
@@ -229,7 +233,8 @@ const MOVED: f64 = 0.25;
 /// How likely a heterozygous germline allele has the fraction `f` of a tumour's molecules: one half mostly.
 fn germline_fraction(f: f64) -> f64 {
     // A bell as wide as that of forty molecules, of area one.
-    let bell = (-(f - 0.5).powi(2) / (2.0 * 0.08f64.powi(2))).exp() / (0.08 * (2.0 * std::f64::consts::PI).sqrt());
+    let bell =
+        (-(f - 0.5).powi(2) / (2.0 * 0.08f64.powi(2))).exp() / (0.08 * (2.0 * std::f64::consts::PI).sqrt());
     (1.0 - MOVED) * bell + MOVED
 }
 
@@ -239,7 +244,9 @@ fn unlike([k, n]: [u32; 2], [m, o]: [u32; 2]) -> f64 {
     let likelihood = |k: u32, n: u32, p: f64| term(k, p) + term(n - k, 1.0 - p);
     let share = |k: u32, n: u32| f64::from(k) / f64::from(n.max(1));
     let shared = share(k + m, n + o);
-    likelihood(k, n, share(k, n)) + likelihood(m, o, share(m, o)) - likelihood(k, n, shared) - likelihood(m, o, shared)
+    likelihood(k, n, share(k, n)) + likelihood(m, o, share(m, o))
+        - likelihood(k, n, shared)
+        - likelihood(m, o, shared)
 }
 
 /// Whether the votes for the tumour allele have a trait clearly oftener, or clearly more seldom, than those for the other.
@@ -282,7 +289,8 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     let against_error = present - absent - params.prior;
     // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
     // germline variant it would be as frequent there as in the tumour.
-    let expected = f64::from(t.alternative) * f64::from(params.molecules[0]) / f64::from(params.molecules[1].max(1));
+    let expected =
+        f64::from(t.alternative) * f64::from(params.molecules[0]) / f64::from(params.molecules[1].max(1));
     let expected = if n.alternative == 0 { expected } else { 0.0 };
     let against_germline = (somatic - germline).max(expected) - GERMLINE;
     let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10).clamp(0.0, 999.0);

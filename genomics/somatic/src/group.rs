@@ -56,10 +56,8 @@ pub fn group(labelled: &[Labelled], parting: &[bool], fewest: usize) -> Grouped 
         }
     }
     let first = |pair: &Labelled| pair.hits.iter().flatten().map(|h| h.rank).next();
-    let mut members: Vec<(u32, u32)> = (0..)
-        .zip(labelled)
-        .filter_map(|(i, pair)| first(pair).map(|rank| (sets.find(rank), i)))
-        .collect();
+    let mut members: Vec<(u32, u32)> =
+        (0..).zip(labelled).filter_map(|(i, pair)| first(pair).map(|rank| (sets.find(rank), i))).collect();
     members.sort_unstable();
     let mut grouped = Grouped::default();
     for group in members.chunk_by(|a, b| a.0 == b.0) {

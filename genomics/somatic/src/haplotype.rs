@@ -77,7 +77,8 @@ impl Frame<'_> {
     fn holds(&self, f: &Finding) -> bool {
         let parted = !matches!(f.change, Change::Allele { .. });
         // At its own edge the frame goes on as the normal does.
-        let beyond = self.after.is_some() && f.at.start >= self.to || self.before.is_some() && f.at.end <= self.from;
+        let beyond =
+            self.after.is_some() && f.at.start >= self.to || self.before.is_some() && f.at.end <= self.from;
         f.at.start >= self.from && f.at.end <= self.to && !(parted && beyond)
     }
 }
@@ -139,7 +140,8 @@ fn spell(contig: &Compared, frame: &Frame, edits: &[Edit], kept: &[bool]) -> Hap
     let mut seq = frame.before.unwrap_or_default().to_vec();
     let mut shifts = vec![seq.len() as i32 - frame.from as i32];
     let mut at = frame.from;
-    let undone = edits.iter().zip(kept).filter(|(edit, kept)| !**kept && frame.holds(&contig.findings[edit.finding]));
+    let undone =
+        edits.iter().zip(kept).filter(|(edit, kept)| !**kept && frame.holds(&contig.findings[edit.finding]));
     for (edit, _) in undone {
         // Of two edits that overlap only one can be undone.
         if edit.at.start < at {

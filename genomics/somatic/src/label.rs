@@ -192,7 +192,8 @@ pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
 /// One pair of each molecule: that with the best bases, or the first of equals.
 fn without_copies(labelled: Vec<Labelled>) -> Vec<Labelled> {
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
-    let quality = |pair: &Labelled| pair.mates.iter().flat_map(|m| &m.qual).map(|&q| u64::from(q)).sum::<u64>();
+    let quality =
+        |pair: &Labelled| pair.mates.iter().flat_map(|m| &m.qual).map(|&q| u64::from(q)).sum::<u64>();
     let mut stays = vec![false; labelled.len()];
     for copies in Molecules::among(&members, &labelled).groups() {
         let best = copies.into_iter().min_by_key(|&p| (Reverse(quality(&labelled[p as usize])), p));

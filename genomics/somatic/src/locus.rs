@@ -170,7 +170,9 @@ impl Locus {
 
 fn is_small(change: &Change) -> bool {
     match change {
-        Change::Allele { reference, alternative, .. } => reference.len().abs_diff(alternative.len()) < STRUCTURAL,
+        Change::Allele { reference, alternative, .. } => {
+            reference.len().abs_diff(alternative.len()) < STRUCTURAL
+        }
         _ => false,
     }
 }

@@ -18,8 +18,8 @@ use crate::change::Change;
 use crate::compare::{Compared, Finding};
 use crate::evidence::Vote;
 use crate::label::Read;
-use crate::outcome::{Picture, Row};
 use crate::lay::Recruit;
+use crate::outcome::{Picture, Row};
 use crate::recruit::Kept;
 
 /// Columns shown of the sequence beside a change.

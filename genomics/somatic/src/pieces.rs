@@ -166,16 +166,21 @@ impl Candidate {
 pub(crate) fn best_pieces(contig: &Contig, hits: &[Hit], genome: &Reference) -> Vec<Piece> {
     let mut candidates: Vec<Candidate> = hits
         .iter()
-        .flat_map(|h| Piece::of(h, &contig.seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary)))
+        .flat_map(|h| {
+            Piece::of(h, &contig.seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary))
+        })
         .filter(|(_, score, _)| *score >= 15)
         .map(|(piece, score, primary)| Candidate { piece, score, primary, mates: [0; 2] })
         .collect();
     candidates.sort_by_key(|c| (c.piece.query, Reverse((c.primary, c.score)), c.piece.chrom, c.piece.target));
-    candidates.dedup_by(|a, b| (a.piece.query, a.piece.chrom, a.piece.target) == (b.piece.query, b.piece.chrom, b.piece.target));
+    candidates.dedup_by(|a, b| {
+        (a.piece.query, a.piece.chrom, a.piece.target) == (b.piece.query, b.piece.chrom, b.piece.target)
+    });
     let way = best_way(&candidates);
     let doubtful = |piece: Option<&Piece>| piece.is_some_and(|p| p.mapq < SURE);
     if doubtful(way.first()) || doubtful(way.last()) {
-        let mates = contig.beyond.each_ref().map(|mates| mates.iter().map(|m| sample(&m.seq)).collect::<Vec<_>>());
+        let mates =
+            contig.beyond.each_ref().map(|mates| mates.iter().map(|m| sample(&m.seq)).collect::<Vec<_>>());
         for candidate in &mut candidates {
             candidate.mates = [End::First, End::Last].map(|end| {
                 let mates = &mates[usize::from(end == End::Last)];
@@ -212,8 +217,10 @@ fn borne_out(piece: &Piece, end: End, mates: &[Vec<u64>], genome: &Reference) ->
         End::First => moved.query.0 - MATE_REACH..moved.query.0 + MATE_REACH / 4,
         End::Last => moved.query.1 - MATE_REACH / 4..moved.query.1 + MATE_REACH,
     };
-    let words: HashSet<u64> = kmers(&moved.facing(range, end, genome), WORD).map(|(_, k)| k.forward).collect();
-    let found = |mate: &Vec<u64>| mate.iter().filter(|w| words.contains(w)).count() * MATE_SCORE / mate.len().max(1);
+    let words: HashSet<u64> =
+        kmers(&moved.facing(range, end, genome), WORD).map(|(_, k)| k.forward).collect();
+    let found =
+        |mate: &Vec<u64>| mate.iter().filter(|w| words.contains(w)).count() * MATE_SCORE / mate.len().max(1);
     mates.iter().map(found).sum::<usize>() as i32
 }
 

@@ -223,7 +223,11 @@ impl Job {
         drop(index);
         ledger.made("recruit", "pairs kept", pairs.len() as u64);
         let deep = thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
-        ledger.left_out("recruit", "pairs beyond what is weighed at places of extreme depth: such places", deep);
+        ledger.left_out(
+            "recruit",
+            "pairs beyond what is weighed at places of extreme depth: such places",
+            deep,
+        );
         watch.begins("judge", None);
         let clock = unit::Clock::start();
         let (genome, placer, mut loci) = match placed {
@@ -288,7 +292,8 @@ impl Job {
             &meter,
             || Spelling::new(k),
             |kmers| {
-                let depth = genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
+                let depth =
+                    genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
                 let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth));
                 |root: &RootCounters, picks: &mut Vec<Pick>| rule.root(root, picks)
             },
@@ -392,7 +397,11 @@ impl Job {
             all.poor += poor;
         }
         ledger.left_out("assemble", "stacks of too few pairs", all.few);
-        ledger.left_out("assemble", "stacks with too few good bases where they differ from the normal", all.poor);
+        ledger.left_out(
+            "assemble",
+            "stacks with too few good bases where they differ from the normal",
+            all.poor,
+        );
         ledger.made("assemble", "contigs", all.contigs.len() as u64);
         Ok(Contigs { contigs: all.contigs, ledger })
     }
@@ -467,7 +476,8 @@ impl Job {
         pairs: &[Kept],
         thinned: &[[u32; 2]],
     ) -> Vec<Locus> {
-        let contigs: Vec<Mutex<Option<Compared>>> = contigs.into_iter().map(|c| Mutex::new(Some(c))).collect();
+        let contigs: Vec<Mutex<Option<Compared>>> =
+            contigs.into_iter().map(|c| Mutex::new(Some(c))).collect();
         let loci = in_order(
             contigs.len(),
             self.means.threads,
@@ -521,10 +531,18 @@ fn known_bases(genome: &Reference) -> u64 {
 fn worth_reads(compared: Vec<Compared>, ledger: &mut Ledger) -> Vec<Compared> {
     let all = compared.len();
     let mut contigs: Vec<Compared> = compared.into_iter().filter(|c| !c.findings.is_empty()).collect();
-    ledger.left_out("index", "contigs that differ in nothing from the reference", (all - contigs.len()) as u64);
+    ledger.left_out(
+        "index",
+        "contigs that differ in nothing from the reference",
+        (all - contigs.len()) as u64,
+    );
     let changed = contigs.len();
     contigs.retain(Compared::is_well_read);
-    ledger.left_out("index", "contigs whose changes rest on poor bases only", (changed - contigs.len()) as u64);
+    ledger.left_out(
+        "index",
+        "contigs whose changes rest on poor bases only",
+        (changed - contigs.len()) as u64,
+    );
     contigs
 }
 

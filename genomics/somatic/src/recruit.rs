@@ -137,7 +137,8 @@ fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
     for f in &contig.findings {
         let right = usize::try_from(f.at.end as i32 + f.right_shift).unwrap_or(0);
         // Only what crosses the change: the rest stands on the contig.
-        for (normal, from, to) in [(&f.left_normal, f.at.start, f.at.start), (&f.right_normal, right, right)] {
+        for (normal, from, to) in [(&f.left_normal, f.at.start, f.at.start), (&f.right_normal, right, right)]
+        {
             let reach = from.saturating_sub(k as usize - 1)..(to + k as usize - 1).min(normal.len());
             if reach.start < reach.end {
                 take(&normal[reach.clone()], from - reach.start, to - reach.start, &[]);
@@ -230,8 +231,7 @@ impl Index {
 
     /// What was kept, in order, with places of extreme depth thinned alike.
     pub fn settle(&self, mut pairs: Vec<Kept>, seen: &Seen, contigs: usize) -> Recruited {
-        let seen: Vec<[u32; 2]> =
-            seen.0.iter().map(|s| [s[0].load(Relaxed), s[1].load(Relaxed)]).collect();
+        let seen: Vec<[u32; 2]> = seen.0.iter().map(|s| [s[0].load(Relaxed), s[1].load(Relaxed)]).collect();
         let depth = self.depth(&seen, contigs);
         let mut hits = Vec::new();
         for pair in &mut pairs {
@@ -287,7 +287,8 @@ fn drawn(lot: u64, pairs: u32) -> bool {
 
 /// A number that only the name decides, every bit by chance (FNV-1a, and a finaliser).
 fn lot(name: &[u8]) -> u64 {
-    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let hash =
+        name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash ^ (hash >> 29)
 }
@@ -300,7 +301,9 @@ fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u
         .contigs
         .iter()
         .flat_map(|c| {
-            (0..c.seq.len()).step_by(PIECE).map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
+            (0..c.seq.len())
+                .step_by(PIECE)
+                .map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
         })
         .collect();
     let counted = crate::pipeline::in_order(
@@ -328,4 +331,3 @@ pub fn by_contig(pairs: &[Kept], contigs: usize) -> Vec<Vec<u32>> {
     }
     all
 }
-

@@ -97,8 +97,12 @@ impl<'a> LengthChange<'a> {
         let all = shown.len() as f64;
         let own = shown.iter().filter(|&&l| l == tumour).count() as f64;
         let germline = |same: &&[usize]| same.len() >= 3 && same.len() as f64 >= GERMLINE * all;
-        let mut normal: Vec<usize> =
-            shown.chunk_by(|a, b| a == b).filter(germline).map(|same| same[0]).filter(|&l| l != tumour).collect();
+        let mut normal: Vec<usize> = shown
+            .chunk_by(|a, b| a == b)
+            .filter(germline)
+            .map(|same| same[0])
+            .filter(|&l| l != tumour)
+            .collect();
         if normal.is_empty() {
             normal.push(before);
         }

@@ -71,7 +71,12 @@ impl Select {
     /// For samples of `kmers` k-mers in all, a tumour of about `depth` occurrences a k-mer (0: not known).
     pub fn new(k: u32, least: u32, kmers: [u64; 2], depth: f64) -> Select {
         let ratio = kmers[NORMAL as usize] as f64 / kmers[TUMOUR as usize].max(1) as f64;
-        Select { k, least: least.max(beyond_errors(depth).ceil() as u32), ratio, strangers: AtomicU64::new(0) }
+        Select {
+            k,
+            least: least.max(beyond_errors(depth).ceil() as u32),
+            ratio,
+            strangers: AtomicU64::new(0),
+        }
     }
 
     /// Roots of which each sample has but one extension, the other one: between two people they are everywhere, in one

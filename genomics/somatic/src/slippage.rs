@@ -143,7 +143,10 @@ impl Slippage {
             slipped.map(|n| n / all)
         };
         Slippage {
-            rates: (1..=LONGEST_UNIT).flat_map(|unit| (0..=MOST).map(move |c| (unit, c))).map(|(u, c)| rate(u, c)).collect(),
+            rates: (1..=LONGEST_UNIT)
+                .flat_map(|unit| (0..=MOST).map(move |c| (unit, c)))
+                .map(|(u, c)| rate(u, c))
+                .collect(),
         }
     }
 
@@ -200,9 +203,11 @@ impl Repeat {
             let least = unit * SHORTEST[usize::from(unit > 1)];
             let mut at = 0;
             while at + least <= seq.len() {
-                let run = (at..seq.len() - unit).take_while(|&i| seq[i] == seq[i + unit] && seq[i] != b'N').count();
+                let run =
+                    (at..seq.len() - unit).take_while(|&i| seq[i] == seq[i + unit] && seq[i] != b'N').count();
                 let repeat = Repeat { start: at, end: at + run + unit, unit };
-                let within = |r: &Repeat| r.start <= repeat.start && repeat.end <= r.end && unit % r.unit == 0;
+                let within =
+                    |r: &Repeat| r.start <= repeat.start && repeat.end <= r.end && unit % r.unit == 0;
                 if run + unit >= least && !found.iter().any(within) {
                     found.push(repeat);
                 }
@@ -238,7 +243,9 @@ impl Repeat {
         let mut tried: Vec<usize> = Vec::new();
         for (slip, &offset) in slips.flat_map(|slip| offsets.iter().map(move |offset| (slip, offset))) {
             let begin = usize::try_from(self.start as i32 - offset + slip);
-            let Some(begin) = begin.ok().filter(|&b| b <= read.len() && !tried.contains(&b)) else { continue };
+            let Some(begin) = begin.ok().filter(|&b| b <= read.len() && !tried.contains(&b)) else {
+                continue;
+            };
             tried.push(begin);
             let shown = begin.min(left.len());
             let beside = wrong(&read[begin - shown..begin], &left[left.len() - shown..]);
@@ -279,7 +286,8 @@ mod tests {
 
     #[test]
     fn lengths_are_read_off_reads() {
-        let seq = |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
+        let seq =
+            |copies: usize| [&b"GATTACCTGAGTCCGT"[..], &b"CA".repeat(copies), b"GTCCAGATTCGGATT"].concat();
         let contig = seq(10);
         let repeat = Repeat::round(&contig, 20, 2);
         assert_eq!((repeat.len(), repeat.unit), (20, 2));

@@ -41,7 +41,8 @@ const BLOCK: usize = 4;
 
 /// Calls `each` with every tract of [`SHORTEST`] bases or more, by start.
 pub fn for_each(seq: &[u8], mut each: impl FnMut(Tract)) {
-    let word = |at: usize| seq.get(at..at + BLOCK).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
+    let word =
+        |at: usize| seq.get(at..at + BLOCK).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
     let mut done = 0;
     for at in (0..seq.len().saturating_sub(BLOCK)).step_by(BLOCK) {
         // A repeat this long holds a whole block that equals what stands a unit behind it.
@@ -135,7 +136,9 @@ mod tests {
 
     #[test]
     fn tracts_are_found_whole_wherever_they_begin() {
-        for (unit, copies) in [(&b"A"[..], 16), (b"AC", 9), (b"CAG", 6), (b"AATG", 5), (b"ACGTT", 4), (b"AACCGT", 3)] {
+        for (unit, copies) in
+            [(&b"A"[..], 16), (b"AC", 9), (b"CAG", 6), (b"AATG", 5), (b"ACGTT", 4), (b"AACCGT", 3)]
+        {
             let tract = unit.repeat(copies);
             for before in 0..9 {
                 let seq = [&b"GATTACCTGAGTC"[..4 + before], b"G", &tract, b"GTCCAGATTC"].concat();
@@ -152,7 +155,9 @@ mod tests {
 
     #[test]
     fn both_strands_spell_alike_and_lengths_do_not() {
-        let read = |copies: usize| [&b"TTGACCATGCAAGTCCGTAA"[..], &b"CA".repeat(copies), b"GGATTACCGTGCATTAGCAAT"].concat();
+        let read = |copies: usize| {
+            [&b"TTGACCATGCAAGTCCGTAA"[..], &b"CA".repeat(copies), b"GGATTACCGTGCATTAGCAAT"].concat()
+        };
         let spelled = |seq: &[u8]| {
             let mut all = Vec::new();
             for_each(seq, |t| all.extend(spell(seq, t, 31)));

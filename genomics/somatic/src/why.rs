@@ -77,7 +77,8 @@ fn spelled(change: &Change, genome: &Reference) -> (Vec<u8>, Vec<Vec<u8>>) {
         Change::Allele { chrom, pos, reference, alternative } => {
             let seq = &genome.contigs[*chrom].seq;
             let end = pos + reference.len();
-            let (before, after) = (&seq[pos.saturating_sub(FLANK)..*pos], &seq[end..(end + FLANK).min(seq.len())]);
+            let (before, after) =
+                (&seq[pos.saturating_sub(FLANK)..*pos], &seq[end..(end + FLANK).min(seq.len())]);
             ([before, alternative, after].concat(), vec![[before, reference, after].concat()])
         }
         Change::Junction { ends: [a, b], inserted, .. } => {
@@ -213,7 +214,9 @@ impl Why {
 
     /// Which of the picks are of its own, by question.
     fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
-        let rank = |&r: &u32| picks.binary_search_by_key(&self.kmers[r as usize], |p| p.kmer).ok().map(|at| at as u32);
+        let rank = |&r: &u32| {
+            picks.binary_search_by_key(&self.kmers[r as usize], |p| p.kmer).ok().map(|at| at as u32)
+        };
         self.asked.iter().map(|asked| asked.own.iter().filter_map(rank).collect()).collect()
     }
 
@@ -331,12 +334,16 @@ pub fn shown(change: &Change, genome: &Reference) -> String {
         n if n > 30 => format!("{}..({n})", String::from_utf8_lossy(&bases[..10])),
         _ => String::from_utf8_lossy(bases).into_owned(),
     };
-    let end = |e: &Breakend| format!("{}:{}{}", name(e.chrom), e.pos + 1, if e.side == Side::Left { '+' } else { '-' });
+    let end = |e: &Breakend| {
+        format!("{}:{}{}", name(e.chrom), e.pos + 1, if e.side == Side::Left { '+' } else { '-' })
+    };
     match change {
         Change::Allele { chrom, pos, reference, alternative } => {
             format!("{}:{}:{}>{}", name(*chrom), pos + 1, cut(reference), cut(alternative))
         }
-        Change::Junction { ends: [a, b], inserted, .. } => format!("{}/{} [{}]", end(a), end(b), cut(inserted)),
+        Change::Junction { ends: [a, b], inserted, .. } => {
+            format!("{}/{} [{}]", end(a), end(b), cut(inserted))
+        }
         Change::Novel { end: e, sequence } => format!("{}/novel {}", end(e), cut(sequence)),
     }
 }
