@@ -30,8 +30,8 @@ pub struct Tract {
 }
 
 impl Tract {
-    /// Bases.
-    pub fn len(&self) -> usize {
+    /// How long it is.
+    pub fn bases(&self) -> usize {
         self.end - self.start
     }
 }
@@ -52,7 +52,7 @@ pub fn for_each(seq: &[u8], mut each: impl FnMut(Tract)) {
                 continue;
             }
             let tract = extend(seq, at, unit);
-            if tract.len() >= SHORTEST.max(COPIES * unit) && seq[tract.start] != b'N' {
+            if tract.bases() >= SHORTEST.max(COPIES * unit) && seq[tract.start] != b'N' {
                 done = tract.end;
                 each(tract);
             }
@@ -102,16 +102,16 @@ pub fn spell(seq: &[u8], tract: Tract, k: u32) -> Option<Spelled> {
     let (along, against) = ((left, right), (revcomp(right, bases), revcomp(left, bases)));
     let forward = along <= against;
     let (one, other) = along.min(against);
-    let kind = (tract.unit * LONGEST_UNIT + tract.len() % tract.unit) as u64;
+    let kind = (tract.unit * LONGEST_UNIT + tract.bases() % tract.unit) as u64;
     let digest = mix(mix(one << (2 * bases) | other) ^ kind) & mask(k - 2);
     let stem = digest.min(revcomp(digest, k - 2));
     if along == against || stem == revcomp(stem, k - 2) {
         return None;
     }
-    let length = (tract.len() / tract.unit % LENGTHS) as u64;
+    let length = (tract.bases() / tract.unit % LENGTHS) as u64;
     let word = (length >> 2) << (2 * (k - 1)) | stem << 2 | (length & 3);
     let kmer = word.min(revcomp(word, k));
-    Some(Spelled { at, span: tract.len() + 2 * FLANK, kmer, forward })
+    Some(Spelled { at, span: tract.bases() + 2 * FLANK, kmer, forward })
 }
 
 /// Appends the letters of every tract of a read, k each.
@@ -145,7 +145,7 @@ mod tests {
                 let all = found(&seq);
                 assert_eq!(all.len(), 1, "{}", String::from_utf8_lossy(&seq));
                 let (start, end, u) = all[0];
-                assert!(start <= 5 + before && end >= 5 + before + tract.len() && u == unit.len());
+                assert!(start <= 5 + before && end >= 5 + before + tract.bases() && u == unit.len());
             }
         }
         assert_eq!(found(&b"A".repeat(15)), []);
