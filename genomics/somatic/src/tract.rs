@@ -145,7 +145,7 @@ mod tests {
                 let all = found(&seq);
                 assert_eq!(all.len(), 1, "{}", String::from_utf8_lossy(&seq));
                 let (start, end, u) = all[0];
-                assert!(start <= 5 + before && end >= 5 + before + tract.bases() && u == unit.len());
+                assert!(start <= 5 + before && end >= 5 + before + tract.len() && u == unit.len());
             }
         }
         assert_eq!(found(&b"A".repeat(15)), []);
