@@ -345,7 +345,9 @@ fn what_sequencers_hardly_make_needs_fewer_molecules() {
     assert_eq!(weigh(&place, &[]).kind, Kind::Common);
 
     let reasons = |kind, molecules| {
-        judge(&ballot(30, 0), &ballot(10, molecules), Params { kind, ..Params::default() }).filters
+        let mut tumour = ballot(10, molecules);
+        tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
+        judge(&ballot(30, 0), &tumour, Params { kind, ..Params::default() }).filters
     };
     assert!(reasons(Kind::Common, FEWEST_PAIRS - 1).contains(&Filter::FewReads));
     assert!(!reasons(Kind::Common, FEWEST_PAIRS).contains(&Filter::FewReads));
@@ -451,8 +453,8 @@ fn clear_somatic_changes_pass() {
         );
         assert_eq!((judged.tumour.copies, judged.tumour.forward), (2, (alternative / 2) as u32));
     }
-    // More support is more quality.
-    let quality = |n: usize| judge(&ballot(30, 0), &ballot(30 - n, n), Params::default()).quality;
+    // More support is more quality, where the normal is deep enough to rule a germline variant out.
+    let quality = |n: usize| judge(&ballot(300, 0), &ballot(30 - n, n), Params::default()).quality;
     assert!((3..15).all(|n| quality(n) <= quality(n + 1)));
 }
 
