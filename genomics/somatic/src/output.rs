@@ -194,8 +194,8 @@ mod tests {
 
     use super::*;
     use crate::change::{Breakend, Side};
-    use crate::event::{Class, Event, class_of};
     use crate::errors::{Errors, Tally};
+    use crate::event::{Class, Event, class_of};
     use crate::genotype::{Genotype, Kind};
     use crate::label;
     use crate::lay::{OFFSETS, Recruit};

@@ -106,7 +106,8 @@ impl Select {
             // Where the normal has the root its own depth tells what there would be of a germline allele.
             let ratio = if parting { f64::from(in_normal) / f64::from(in_tumour) } else { self.ratio };
             let most = f64::from(tumour) * ratio * CONTAMINATION;
-            let most = if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most.min(self.most) };
+            let most =
+                if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most.min(self.most) };
             // One read of the normal may be wrong.
             let most = if tumour >= CLEAR.max(2 * self.least) { most.max(1.0) } else { most };
             if f64::from(normal) > most || parting && f64::from(tumour) < bar {

@@ -74,7 +74,8 @@ fn mates_lie_beyond(contig: &Contig, haplotypes: &[&[u8]]) {
     for (side, mates) in contig.beyond.iter().enumerate() {
         for mate in mates {
             let beyond = all.iter().any(|haplotype| {
-                let (Some(at), Some(mate_at)) = (find(haplotype, &contig.seq), find(haplotype, &mate.seq)) else {
+                let (Some(at), Some(mate_at)) = (find(haplotype, &contig.seq), find(haplotype, &mate.seq))
+                else {
                     return false;
                 };
                 if side == 0 { mate_at < at } else { mate_at + mate.seq.len() > at + contig.seq.len() }
@@ -251,8 +252,7 @@ fn too_few_pairs_give_nothing_and_the_order_of_pairs_nothing_else() {
 fn places_welded_into_one_group_come_apart_however_many_they_are() {
     let mut rng = Rng(20);
     let normal: Vec<Vec<u8>> = (0..40).map(|_| rng.sequence(800)).collect();
-    let tumour: Vec<Vec<u8>> =
-        normal.iter().map(|n| replaced(n, 400, 1, &[rng.another(n[400])])).collect();
+    let tumour: Vec<Vec<u8>> = normal.iter().map(|n| replaced(n, 400, 1, &[rng.another(n[400])])).collect();
     let tissue = Tissue {
         tumour: &tumour.iter().map(Vec::as_slice).collect::<Vec<_>>(),
         normal: &normal.iter().map(Vec::as_slice).collect::<Vec<_>>(),

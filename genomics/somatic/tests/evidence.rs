@@ -306,7 +306,8 @@ fn linked_changes_are_each_judged_by_all_reads_across_them() {
     let mut rng = Rng(58);
     let normal = rng.sequence(2000);
     let places = [970, 985, 1000, 1020];
-    let tumour = places.iter().fold(normal.clone(), |seq, &at| replaced(&seq, at, 1, &[rng.another(seq[at])]));
+    let tumour =
+        places.iter().fold(normal.clone(), |seq, &at| replaced(&seq, at, 1, &[rng.another(seq[at])]));
     // A subclone without the last of them.
     let subclone = replaced(&tumour, 1020, 1, &normal[1020..1021]);
     let genome = Reference::from_contigs(vec![fasta::Contig { name: "normal".into(), seq: normal.clone() }]);
@@ -323,7 +324,11 @@ fn linked_changes_are_each_judged_by_all_reads_across_them() {
     .concat();
     for (f, weighed) in weigh_all(&compared, &genome, &pairs).iter().enumerate() {
         let (without, with) = if f == 3 { (16, 12) } else { (9, 19) };
-        assert_eq!((weighed.counts(NORMAL), weighed.counts(TUMOUR)), ((20, 0), (without, with)), "change {f}");
+        assert_eq!(
+            (weighed.counts(NORMAL), weighed.counts(TUMOUR)),
+            ((20, 0), (without, with)),
+            "change {f}"
+        );
         assert_eq!(weighed.judged().filters.len(), 0, "change {f}");
     }
 }
@@ -395,6 +400,34 @@ fn a_place_of_extreme_depth_is_thinned_alike_whatever_the_order_of_reads() {
         let again = recruit(&compared, &place.genome(), &many);
         assert!(again.pairs == thinned.pairs && again.thinned == thinned.thinned, "order {seed}");
     }
+}
+
+#[test]
+fn slips_are_learned_from_the_normals_repeats() {
+    let mut rng = Rng(70);
+    let mut normal = rng.sequence(2000);
+    normal[1030..1042].fill(b'A');
+    (normal[1029], normal[1042]) = (b'G', b'C');
+    let slipped = replaced(&normal, 1030, 1, b"");
+    let base = rng.another(normal[1000]);
+    let place = Place::new(normal, 1000, 1, &[base]);
+    let learned = |slips: usize| {
+        let mut planter = Planter { rng: Rng(71), made: 0 };
+        let pairs = [
+            planter.plant(40, NORMAL, &place.normal, 1000..1042, 20),
+            planter.plant(slips, NORMAL, &slipped, 1000..1041, 20),
+            planter.plant(20, TUMOUR, &slipped, 1000..1041, 20),
+        ]
+        .concat();
+        let Recruited { pairs, thinned } = recruit(&place.compared(), &place.genome(), &pairs);
+        let members: Vec<u32> = (0..pairs.len() as u32).collect();
+        let locus = Locus::new(place.compared(), &members, &pairs, thinned[0]);
+        Slippage::of(&locus.tallies(&pairs).1).probability(1, 12, 11)
+    };
+    // What the tumour has may be its own; what too many of the normal's reads have is an allele.
+    assert!(learned(0) < 0.01, "{}", learned(0));
+    assert!(learned(2) > learned(0) + 0.005, "{}", learned(2));
+    assert!(learned(12) < 0.01, "{}", learned(12));
 }
 
 #[test]
@@ -599,8 +632,7 @@ fn damage_of_one_orientation_is_told_from_errors() {
     let seq = rng.sequence(4000);
     // Oxidised guanine: one G in a hundred is read as T where read 1 runs with the sequence.
     let mut draw = Rng(100);
-    let oxidised =
-        misread(&seq, 4000, 37, |_, _, base| (base == b'G' && draw.chance(0.01)).then_some(b'T'));
+    let oxidised = misread(&seq, 4000, 37, |_, _, base| (base == b'G' && draw.chance(0.01)).then_some(b'T'));
     let mut found = tally(&seq, &oxidised, true);
     found.add(&tally(&seq, &misread(&seq, 4000, 37, |_, _, _| None), false));
     let (g, t) = (2, 3);

@@ -152,7 +152,9 @@ fn errors_raise_the_bar_with_depth() {
     // Mean and spread of what errors make stay under it: one particular wrong base in a thousand.
     for depth in [100.0, 1000.0, 10_000.0, 100_000.0_f64] {
         let mean = depth / 1000.0;
-        assert!(beyond_errors(depth) > mean + 3.0 * mean.sqrt() && beyond_errors(depth) < 20.0 + depth / 20.0);
+        assert!(
+            beyond_errors(depth) > mean + 3.0 * mean.sqrt() && beyond_errors(depth) < 20.0 + depth / 20.0
+        );
     }
     // And for a whole sample at once: at 2,000x three occurrences are nothing.
     let deep = Select::new(K, 3, [1_000_000; 2], 2000.0);
