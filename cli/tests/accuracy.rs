@@ -94,3 +94,27 @@ fn the_last_line_and_the_summary_agree() {
     assert!(summary["calls"][0].get("picture").is_none());
     assert!(summary["units"].as_array().is_some_and(|u| u.len() >= 3));
 }
+
+#[test]
+fn the_ledger_counts_what_was_read_and_called() {
+    let summary: Value =
+        serde_json::from_slice(&fs::read(called().join("summary.json")).expect("a summary")).expect("JSON");
+    let lines = summary["ledger"]["lines"].as_array().expect("lines");
+    let count = |stage: &str, what: &str| {
+        let is = |l: &&Value| l["stage"] == stage && l["what"].as_str().is_some_and(|w| w == what);
+        lines.iter().find(is).and_then(|l| l["count"].as_u64()).unwrap_or_else(|| panic!("{stage}: {what}"))
+    };
+    for (sample, files) in [("normal", &data().normal), ("tumour", &data().tumor)] {
+        let pairs = common::records(&common::gunzip(&files[0])).len() as u64;
+        assert_eq!(count("count", &format!("{sample}: pairs read")), pairs);
+    }
+    let calls = summary["calls"].as_array().expect("calls").len() as u64;
+    assert_eq!(count("judge", "events"), calls);
+    assert!(count("judge", "changes judged") >= calls);
+    let headers = fs::read_to_string(called().join("contigs.fa")).expect("contigs");
+    let contigs = headers.lines().filter(|l| l.starts_with(">t")).count() as u64;
+    assert_eq!(count("recruit", "contigs that reads were looked for"), contigs);
+    assert!(count("assemble", "contigs") >= contigs);
+    // Nothing that is said to be left out is none.
+    assert!(lines.iter().all(|l| l["left_out"] == false || l["count"] != 0));
+}

@@ -148,3 +148,100 @@ pub fn told(answers: &[Answer]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use genuma_reads::fasta::Contig;
+
+    fn genome() -> Reference {
+        //          1234567890123456789012345
+        let one = b"ACGTACGTACGGTTAACCGGTTAAC";
+        let contig = |name: &str| Contig { name: name.to_owned(), seq: one.to_vec() };
+        Reference::from_contigs(vec![contig("chr1"), contig("HLA:2")])
+    }
+
+    fn asked(words: &str) -> anyhow::Result<Question> {
+        question(&variant(words)?, &genome())
+    }
+
+    fn record(pos: usize, alternate: &str, info: &[(&str, &str)]) -> anyhow::Result<Vec<Change>> {
+        let info = info.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let record =
+            Record { chrom: "chr1".into(), pos, alternate: alternate.into(), info, ..Record::default() };
+        question(&record, &genome()).map(|q| q.changes)
+    }
+
+    fn ends(changes: &[Change]) -> Vec<[(usize, usize, Side); 2]> {
+        let ends = |change: &Change| match change {
+            Change::Junction { ends, .. } => ends.map(|e| (e.chrom, e.pos, e.side)),
+            other => panic!("no junction: {other:?}"),
+        };
+        changes.iter().map(ends).collect()
+    }
+
+    #[test]
+    fn alleles_are_taken_as_far_left_as_they_go() {
+        let question = asked("chr1:3:g>t").unwrap();
+        assert_eq!(question.text, "chr1:3:G>T");
+        let allele = |pos, reference: &[u8], alternative: &[u8]| Change::Allele {
+            chrom: 0,
+            pos,
+            reference: reference.to_vec(),
+            alternative: alternative.to_vec(),
+        };
+        assert_eq!(question.changes, [allele(2, b"G", b"T")]);
+        // The second of two G goes: the first.
+        assert_eq!(asked("chr1:11:GG>G").unwrap().changes, [allele(9, b"CG", b"C")]);
+        assert_eq!(asked("chr1:12:G>GG").unwrap().changes, [allele(9, b"C", b"CG")]);
+        // A name with colons.
+        assert!(matches!(
+            asked("HLA:2:3:G>T").unwrap().changes[..],
+            [Change::Allele { chrom: 1, pos: 2, .. }]
+        ));
+        for nonsense in
+            ["chr1:3:A>T", "chr1:3:GT", "chr1:3", "chr2:3:G>T", "chr1:26:A>C", "chr1:x:G>T", "chr1:3:G>"]
+        {
+            assert!(asked(nonsense).is_err(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn symbolic_alleles_are_the_junctions_they_make() {
+        use Side::{Left, Right};
+        // Bases 6 to 15 lost, twice there, or turned round.
+        let end: &[(&str, &str)] = &[("END", "15")];
+        assert_eq!(ends(&record(5, "<DEL>", end).unwrap()), [[(0, 4, Left), (0, 15, Right)]]);
+        assert_eq!(ends(&record(5, "<DUP>", end).unwrap()), [[(0, 5, Right), (0, 14, Left)]]);
+        assert_eq!(
+            ends(&record(5, "<INV>", end).unwrap()),
+            [[(0, 4, Left), (0, 14, Left)], [(0, 5, Right), (0, 15, Right)]]
+        );
+        assert!(record(5, "<DEL>", &[]).is_err());
+        assert!(record(5, "<DEL>", &[("END", "99")]).is_err());
+        assert!(record(5, "<INS>", end).is_err());
+    }
+
+    #[test]
+    fn breakends_are_read_as_they_are_written() {
+        use Side::{Left, Right};
+        for (alternate, expected) in [
+            ("A[HLA:2:9[", [(0, 4, Left), (1, 8, Right)]),
+            ("A]HLA:2:9]", [(0, 4, Left), (1, 8, Left)]),
+            ("]HLA:2:9]A", [(0, 4, Right), (1, 8, Left)]),
+            ("[HLA:2:9[A", [(0, 4, Right), (1, 8, Right)]),
+        ] {
+            assert_eq!(ends(&record(5, alternate, &[]).unwrap()), [expected], "{alternate}");
+        }
+        let inserted = |changes: Vec<Change>| match &changes[..] {
+            [Change::Junction { inserted, .. }] => inserted.clone(),
+            other => panic!("{other:?}"),
+        };
+        // Read from the first end to the second, whichever of them the record stands at.
+        assert_eq!(inserted(record(5, "AGT[HLA:2:9[", &[]).unwrap()), b"GT");
+        assert_eq!(inserted(record(5, "]HLA:2:9]GTA", &[]).unwrap()), b"AC");
+        assert_eq!(inserted(record(20, "]chr1:9]GTA", &[]).unwrap()), b"GT");
+        assert!(record(5, "A[chr3:9[", &[]).is_err());
+        assert!(record(5, "A[chr1:0[", &[]).is_err());
+    }
+}

@@ -91,15 +91,15 @@ fn before_tail(mate: Mate<'_>) -> usize {
 
 /// Bases before a dark tail: a run of G at the end in which one in eight may differ.
 fn before_dark(seq: &[u8]) -> usize {
-    let (mut others, mut start) = (0, seq.len());
+    // Where the balance of G and others is best; below nothing the run is over.
+    let (mut balance, mut best, mut start) = (0i32, 0, seq.len());
     for (at, &base) in seq.iter().enumerate().rev() {
-        if base & !0x20 == b'G' {
-            start = at;
-        } else {
-            others += 1;
-            if others * 8 > seq.len() - at {
-                break;
-            }
+        balance += if base & !0x20 == b'G' { 1 } else { -7 };
+        if balance < 0 {
+            break;
+        }
+        if balance > best {
+            (best, start) = (balance, at);
         }
     }
     if seq.len() - start >= DARK { start } else { seq.len() }

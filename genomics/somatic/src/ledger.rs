@@ -44,3 +44,28 @@ impl Ledger {
         self.lines.push(Line { stage: stage.to_owned(), what: what.to_owned(), count, left_out });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_in_order_and_nothing_left_out_is_no_line() {
+        let (mut one, mut two) = (Ledger::default(), Ledger::default());
+        one.made("count", "pairs", 0);
+        one.left_out("count", "copies", 0);
+        two.made("assemble", "groups", 7);
+        two.left_out("assemble", "lone pairs", 3);
+        one.append(&two);
+        let lines: Vec<(&str, &str, u64, bool)> =
+            one.lines.iter().map(|l| (&l.stage[..], &l.what[..], l.count, l.left_out)).collect();
+        assert_eq!(
+            lines,
+            [
+                ("count", "pairs", 0, false),
+                ("assemble", "groups", 7, false),
+                ("assemble", "lone pairs", 3, true)
+            ]
+        );
+    }
+}

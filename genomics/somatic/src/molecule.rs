@@ -129,5 +129,18 @@ mod tests {
         let molecules = Molecules::among(&[0, 1, 2, 3, 4], &pairs);
         assert_eq!([0, 1, 2, 3, 4].map(|p| molecules.of(p)), [0, 0, 0, 3, 4]);
         assert!(molecules.is_copy(2) && !molecules.is_copy(4));
+        assert_eq!(molecules.groups(), [vec![0, 1, 2], vec![3], vec![4]]);
+        // Among some of the pairs only.
+        let some = Molecules::among(&[1, 2, 4], &pairs);
+        assert_eq!([1, 2, 4].map(|p| some.of(p)), [1, 1, 4]);
+    }
+
+    #[test]
+    fn short_and_empty_mates_are_copies_of_nothing() {
+        let one = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGC";
+        let pairs =
+            [pair(1, [b"", b""]), pair(1, [b"", b""]), pair(1, [b"ACGT", one]), pair(1, [b"ACGT", one])];
+        let molecules = Molecules::among(&[0, 1, 2, 3], &pairs);
+        assert_eq!([0, 1, 2, 3].map(|p| molecules.of(p)), [0, 1, 2, 2]);
     }
 }

@@ -194,13 +194,16 @@ mod tests {
 
     use super::*;
     use crate::change::{Breakend, Side};
+    use crate::errors::{Errors, Tally};
     use crate::event::{Class, Event, class_of};
-    use crate::evidence::{Qualities, Tally};
-    use crate::genotype::Genotype;
-    use crate::label::{self, Labelled};
-    use crate::pipeline::Call;
-    use crate::recruit::{OFFSETS, Recruit};
+    use crate::genotype::{Genotype, Kind};
+    use crate::label;
+    use crate::lay::{OFFSETS, Recruit};
+    use crate::ledger::Ledger;
+    use crate::locus::{Call, Locus};
+    use crate::recruit::Kept;
     use crate::select::Depths;
+    use crate::slippage::Slippage;
     use crate::vcf;
 
     fn random_bases(n: usize, seed: u64) -> Vec<u8> {
@@ -223,7 +226,8 @@ mod tests {
 
     fn call(change: Change, supporting: &[u32]) -> Call {
         let genotype = Genotype { quality: 50.0, ..Genotype::default() };
-        Call { change, genotype, contig: 0, finding: 0, supporting: supporting.to_vec() }
+        let supporting = supporting.to_vec();
+        Call { change, kind: Kind::Common, genotype, molecules: 0, locus: 0, finding: 0, supporting }
     }
 
     fn allele(genome: &Reference, chrom: usize, pos: usize, deleted: usize, alternative: &[u8]) -> Change {
@@ -426,33 +430,38 @@ mod tests {
         let compared = Compared {
             seq: [&chr1[650..850], &contig, &chr1[1_170..1_370]].concat(),
             novel: vec![false; 700],
+            weight: vec![0; 700],
             assembled: 200..500,
+            depth: 3,
             findings: vec![finding],
+            diagonals: [None; 2],
         };
         let pair = |i: u8| {
             let from = usize::from(10 * i);
             let seqs = [contig[from..from + 150].to_vec(), revcomp(&chr1[1_200 + from..1_350 + from])];
             let mates = seqs.map(|seq| label::Read { qual: vec![30; seq.len()], seq });
-            Labelled {
-                name: format!("p{i}").into(),
-                sample: u8::from(i > 1),
-                mates,
-                hits: Default::default(),
-            }
+            Kept { name: format!("p{i}").into(), sample: u8::from(i > 1), mates, contigs: vec![0] }
         };
         let recruit = |pair, mate| Recruit { pair, mate, forward: mate == 0, at: [0; OFFSETS] };
         let event =
             |supporting: &[u32]| Event { class: Class::Indel, calls: vec![call(change.clone(), supporting)] };
         Finished {
-            contigs: vec![compared],
+            loci: vec![Locus {
+                contig: compared,
+                recruits: vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)],
+                thinned: [1; 2],
+                rivals: vec![],
+            }],
             pairs: (0..5).map(pair).collect(),
-            laid: vec![vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)]],
             events: vec![event(&[3, 2]), event(&[0, 3])],
             spectra: [vec![], vec![]],
             depths: Depths { kmer: [1.0; 2], error_share: 0.0 },
             bases: [0; 2],
             costs: vec![],
-            qualities: Qualities::of(&Tally::default()),
+            errors: Errors::of(&Tally::default(), Slippage::default()),
+            ledger: Ledger::default(),
+            strangers: None,
+            answers: vec![],
             placer,
             genome,
         }
@@ -479,7 +488,7 @@ mod tests {
         assert_eq!(headers(&text), [tumour, ">n1 length=320 normal_of=t1"]);
         let read = Reference::read(&path).unwrap();
         let chr1 = &with.genome.contigs[0].seq;
-        assert_eq!(read.contigs[0].seq, with.contigs[0].seq[200..500]);
+        assert_eq!(read.contigs[0].seq, with.loci[0].contig.seq[200..500]);
         assert_eq!(read.contigs[1].seq, chr1[850..1_170]);
         assert!(text.lines().all(|l| l.starts_with('>') || l.len() <= WIDTH));
 

@@ -311,6 +311,7 @@ impl Laid<'_> {
 mod tests {
     use super::*;
     use crate::change::{Breakend, Side};
+    use crate::lay::OFFSETS;
 
     /// Bases without repeats of any length that matters here.
     fn bases(n: usize, seed: u64) -> Vec<u8> {
@@ -333,7 +334,7 @@ mod tests {
         contig: Compared,
         finding: Finding,
         recruits: Vec<Recruit>,
-        pairs: Vec<Labelled>,
+        pairs: Vec<Kept>,
         votes: Vec<Vote>,
     }
 
@@ -341,8 +342,11 @@ mod tests {
         fn new(seq: Vec<u8>, finding: Finding) -> Set {
             let contig = Compared {
                 novel: vec![true; seq.len()],
+                weight: vec![100; seq.len()],
                 assembled: 0..seq.len(),
+                depth: 3,
                 findings: vec![finding.clone()],
+                diagonals: [None; 2],
                 seq,
             };
             Set { contig, finding, recruits: Vec::new(), pairs: Vec::new(), votes: Vec::new() }
@@ -374,14 +378,22 @@ mod tests {
         fn read(&mut self, sample: u8, seq: &[u8], at: i32, log_odds: f64, forward: bool) {
             let read = Read { seq: seq.to_vec(), qual: vec![37; seq.len()] };
             let pair = self.pairs.len() as u32;
-            self.pairs.push(Labelled {
+            self.pairs.push(Kept {
                 name: format!("r{pair}").into_bytes(),
                 sample,
                 mates: [if forward { read } else { read.reversed() }, Read::default()],
-                hits: Default::default(),
+                contigs: vec![0],
             });
-            self.recruits.push(Recruit { pair, mate: 0, forward, at: [at; 3] });
-            self.votes.push(Vote { pair, log_odds, forward, from_end: 20, quality: 37 });
+            self.recruits.push(Recruit { pair, mate: 0, forward, at: [at; OFFSETS] });
+            self.votes.push(Vote {
+                pair,
+                log_odds,
+                forward,
+                first_forward: forward,
+                from_end: 20,
+                quality: 37,
+                copies: 0,
+            });
         }
 
         fn draw(&self, copies: &[u32]) -> Picture {

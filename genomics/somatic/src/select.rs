@@ -52,6 +52,8 @@ pub struct Select {
     least: u32,
     /// Depth of the normal over that of the tumour.
     ratio: f64,
+    /// Most occurrences in the normal of what it lacks: where the tumour has many copies, those are no measure.
+    most: f64,
     strangers: AtomicU64,
 }
 
@@ -75,6 +77,7 @@ impl Select {
             k,
             least: least.max(beyond_errors(depth).ceil() as u32),
             ratio,
+            most: if depth > 0.0 { 1.0 + depth * ratio * GERMLINE } else { f64::INFINITY },
             strangers: AtomicU64::new(0),
         }
     }
@@ -103,7 +106,8 @@ impl Select {
             // Where the normal has the root its own depth tells what there would be of a germline allele.
             let ratio = if parting { f64::from(in_normal) / f64::from(in_tumour) } else { self.ratio };
             let most = f64::from(tumour) * ratio * CONTAMINATION;
-            let most = if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most };
+            let most =
+                if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most.min(self.most) };
             // One read of the normal may be wrong.
             let most = if tumour >= CLEAR.max(2 * self.least) { most.max(1.0) } else { most };
             if f64::from(normal) > most || f64::from(tumour) < bar {

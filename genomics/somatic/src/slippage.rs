@@ -320,4 +320,39 @@ mod tests {
         assert!(slippage.probability(1, 25, 24) > Slippage::default().probability(1, 15, 14));
         assert!(Slippage::default().probability(1, 8, 7) < 0.002);
     }
+
+    #[test]
+    fn a_few_reads_of_an_allele_are_no_slips() {
+        let reads = |slipped: usize| [vec![11; slipped], vec![12; 100 - slipped]].concat();
+        let learned = |outlier: bool| {
+            let mut tally = Tally::default();
+            (0..200).for_each(|i| tally.add_reads(1, 12, &reads(i % 3)));
+            if outlier {
+                (0..3).for_each(|_| tally.add_reads(1, 12, &reads(25)));
+            }
+            Slippage::of(&tally).probability(1, 12, 11)
+        };
+        assert!((learned(false) - 0.009).abs() < 0.002, "{}", learned(false));
+        assert!((learned(true) - learned(false)).abs() < 1e-3);
+    }
+
+    #[test]
+    fn tallies_add_up_and_units_are_apart() {
+        let (mut one, mut two, mut both) = (Tally::default(), Tally::default(), Tally::default());
+        for i in 0..100 {
+            let lengths = [20, 20, 20, 20, 18];
+            both.add_reads(2, 20, &lengths);
+            if i % 2 == 0 { &mut one } else { &mut two }.add_reads(2, 20, &lengths);
+        }
+        one.add(&two);
+        let (sum, all, guess) = (Slippage::of(&one), Slippage::of(&both), Slippage::default());
+        assert!((sum.probability(2, 20, 18) - all.probability(2, 20, 18)).abs() < 1e-12);
+        assert!(all.probability(2, 20, 18) > 0.1 && guess.probability(2, 20, 18) < 0.03);
+        for (unit, length) in [(1, 10), (3, 30), (2, 60)] {
+            let shorter = |s: &Slippage| s.probability(unit, length, length - unit);
+            assert!((shorter(&all) - shorter(&guess)).abs() < 1e-12, "{unit} {length}");
+        }
+        // No slip makes half a unit.
+        assert!(all.probability(2, 20, 19) < 1e-3);
+    }
 }

@@ -145,7 +145,7 @@ mod tests {
                 let all = found(&seq);
                 assert_eq!(all.len(), 1, "{}", String::from_utf8_lossy(&seq));
                 let (start, end, u) = all[0];
-                assert!(start <= 5 + before && end >= 5 + before + tract.bases() && u == unit.len());
+                assert!(start <= 5 + before && end >= 5 + before + tract.len() && u == unit.len());
             }
         }
         assert_eq!(found(&b"A".repeat(15)), []);
@@ -175,5 +175,43 @@ mod tests {
         let mut letters = Vec::new();
         write(&read(12), 31, &mut letters);
         assert_eq!(pack(&letters), Some(one.kmer));
+    }
+
+    #[test]
+    fn only_a_repeat_with_both_flanks_and_a_direction_is_spelled() {
+        let (left, right) = (&b"TTGACCATGCAAGTCCGTAA"[..], &b"GGATTACCGTGCATTAGCAAT"[..]);
+        let repeat = b"CA".repeat(12);
+        let spelled = |seq: &[u8]| {
+            let mut letters = Vec::new();
+            write(seq, 31, &mut letters);
+            letters.len() / 31
+        };
+        assert_eq!(spelled(&[left, &repeat, right].concat()), 1);
+        assert_eq!(spelled(&[left, &repeat, &right[..8]].concat()), 0);
+        assert_eq!(spelled(&[&left[12..], &repeat, right].concat()), 0);
+        assert_eq!(spelled(&[left, &repeat, b"GGATNACCGTGCATTAGCAAT"].concat()), 0);
+        // Its own reverse complement.
+        assert_eq!(spelled(&[left, &b"AT".repeat(12), &dna::revcomp(left)].concat()), 0);
+        // Two repeats in one read.
+        assert_eq!(spelled(&[left, &repeat, right, &b"AAG".repeat(7), left].concat()), 2);
+    }
+
+    #[test]
+    fn other_flanks_and_other_units_are_other_places() {
+        let (left, right) = (b"TTGACCATGCAAGTCCGTAA", b"GGATTACCGTGCATTAGCAAT");
+        let kmer = |left: &[u8], repeat: &[u8], right: &[u8]| {
+            let mut letters = Vec::new();
+            write(&[left, repeat, right].concat(), 31, &mut letters);
+            pack(&letters).unwrap()
+        };
+        let stem = |kmer: u64| (kmer >> 2 & mask(29)).min(revcomp(kmer >> 2 & mask(29), 29));
+        let here = stem(kmer(left, &b"CA".repeat(12), right));
+        assert_ne!(stem(kmer(b"TTGACCATGCTAGTCCGTAA", &b"CA".repeat(12), right)), here);
+        assert_ne!(stem(kmer(left, &b"CA".repeat(12), b"GGATTACCTTGCATTAGCAAT")), here);
+        assert_ne!(stem(kmer(left, &b"CTT".repeat(8), right)), here);
+        // Sixteen lengths are told apart.
+        let lengths: std::collections::HashSet<u64> =
+            (10..26).map(|n| kmer(left, &b"CA".repeat(n), right)).collect();
+        assert_eq!(lengths.len(), 16);
     }
 }

@@ -4,12 +4,9 @@ mod common;
 use common::{Interesting, Rng, Sequencer, canonical, find, novel, replaced};
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::revcomp;
-use genuma_somatic::assemble::{Contig, Params, assemble};
-use genuma_somatic::group::{Limits, group};
+use genuma_somatic::assemble::{Assembled, Contig, FEWEST, assemble};
+use genuma_somatic::group::group;
 use genuma_somatic::label::Labelled;
-
-const PARAMS: Params = Params { k: common::K, fewest_pairs: 3, most_contigs: 20 };
-const LIMITS: Limits = Limits { most_carriers: 600, fewest_pairs: 3 };
 
 /// Tumour and normal haplotypes, and the depth of each of the tumour's.
 struct Tissue<'a> {
@@ -31,18 +28,20 @@ impl Tissue<'_> {
 
     fn contigs(&self) -> Vec<Vec<Contig>> {
         let (labelled, interesting) = self.labelled();
-        let groups = group(&labelled, &interesting.parting, LIMITS);
-        groups.iter().map(|g| checked(assemble(g, &labelled, PARAMS), &labelled, self)).collect()
+        let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+        let contigs = |g: &Vec<u32>| assemble(g, &labelled, &interesting.parting).contigs;
+        groups.iter().map(|g| checked(contigs(g), &labelled, self)).collect()
     }
 }
 
-/// Every contig is a stretch of a tumour haplotype, novel exactly where the normal has no such k-mer, and its reads
-/// lie on it where they say.
+/// Every contig is a stretch of a tumour haplotype, novel exactly where the normal has no such k-mer, as well read as
+/// its reads say, and these lie on it where they say; their mates lie beyond it.
 fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<Contig> {
     let known = canonical(tissue.normal);
     for contig in &contigs {
         assert!(place(contig, tissue.tumour).is_some(), "{}", String::from_utf8_lossy(&contig.seq));
         assert_eq!(contig.novel, novel(&contig.seq, &known));
+        let mut weight = vec![0u16; contig.seq.len()];
         for placed in &contig.reads {
             let read = &labelled[placed.pair as usize].mates[placed.mate as usize];
             let read = if placed.forward { read.clone() } else { read.reversed() };
@@ -52,13 +51,38 @@ fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<
                 if let Some(other) = at.and_then(|at| contig.seq.get(at)) {
                     inside += 1;
                     differing += usize::from(other != base);
+                    if other == base {
+                        weight[(placed.at + i as i32) as usize] += u16::from(read.qual[i]);
+                    }
                 }
             }
             assert!(inside >= common::K as usize);
             assert!(differing <= if tissue.error > 0.0 { inside / 10 } else { 0 }, "{differing} of {inside}");
         }
+        assert_eq!(contig.weight, weight);
+        if tissue.error == 0.0 {
+            mates_lie_beyond(contig, tissue.tumour);
+        }
     }
     contigs
+}
+
+/// Mates kept of both ends run with the contig and reach out of it on their side.
+fn mates_lie_beyond(contig: &Contig, haplotypes: &[&[u8]]) {
+    let turned: Vec<Vec<u8>> = haplotypes.iter().map(|h| revcomp(h)).collect();
+    let all: Vec<&[u8]> = haplotypes.iter().copied().chain(turned.iter().map(Vec::as_slice)).collect();
+    for (side, mates) in contig.beyond.iter().enumerate() {
+        for mate in mates {
+            let beyond = all.iter().any(|haplotype| {
+                let (Some(at), Some(mate_at)) = (find(haplotype, &contig.seq), find(haplotype, &mate.seq))
+                else {
+                    return false;
+                };
+                if side == 0 { mate_at < at } else { mate_at + mate.seq.len() > at + contig.seq.len() }
+            });
+            assert!(beyond, "side {side}");
+        }
+    }
 }
 
 /// The haplotype a contig is part of, and its range there.
@@ -163,9 +187,10 @@ fn near_changes_of_two_haplotypes_have_a_contig_each() {
     };
     assert_eq!(haplotypes(&tissue.contigs().concat()), [0, 1]);
     // Even when something had welded their groups together.
-    let (labelled, _) = tissue.labelled();
+    let (labelled, interesting) = tissue.labelled();
     let all: Vec<u32> = (0..labelled.len() as u32).collect();
-    assert_eq!(haplotypes(&checked(assemble(&all, &labelled, PARAMS), &labelled, &tissue)), [0, 1]);
+    let contigs = assemble(&all, &labelled, &interesting.parting).contigs;
+    assert_eq!(haplotypes(&checked(contigs, &labelled, &tissue)), [0, 1]);
 }
 
 #[test]
@@ -190,12 +215,14 @@ fn bad_bases_at_the_change_give_nothing() {
             }
         }
     };
-    let groups = group(&labelled, &interesting.parting, LIMITS);
+    let groups = group(&labelled, &interesting.parting, FEWEST).groups;
     assert_eq!(groups.len(), 1);
-    assert_eq!(assemble(&groups[0], &labelled, PARAMS).len(), 1);
+    assert_eq!(assemble(&groups[0], &labelled, &interesting.parting).contigs.len(), 1);
     spoil(&mut labelled);
     // The one base that all interesting k-mers share is a bad one in every read.
-    assert_eq!(assemble(&groups[0], &labelled, PARAMS), []);
+    let Assembled { contigs, poor, .. } = assemble(&groups[0], &labelled, &interesting.parting);
+    assert_eq!(contigs, []);
+    assert!(poor > 0, "what is left out is counted");
 }
 
 #[test]
@@ -205,17 +232,53 @@ fn too_few_pairs_give_nothing_and_the_order_of_pairs_nothing_else() {
     let tumour = replaced(&normal, 1000, 1, &[rng.another(normal[1000])]);
     let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 20, error: 0.004, seed: 9 };
     let (labelled, interesting) = tissue.labelled();
-    let groups = group(&labelled, &interesting.parting, LIMITS);
-    assert_eq!(assemble(&groups[0][..2], &labelled, PARAMS), []);
-    let expected = assemble(&groups[0], &labelled, PARAMS);
+    let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+    let assemble = |pairs: &[u32]| assemble(pairs, &labelled, &interesting.parting).contigs;
+    assert_eq!(assemble(&groups[0][..FEWEST - 1]), []);
+    let expected = assemble(&groups[0]);
     let place_of = |c: &Contig| place(c, tissue.tumour).unwrap();
     for seed in 0..5 {
         let mut shuffled = groups[0].clone();
         Rng(seed).shuffle(&mut shuffled);
-        let contigs = assemble(&shuffled, &labelled, PARAMS);
+        let contigs = assemble(&shuffled);
         assert_eq!(
             contigs.iter().map(place_of).collect::<Vec<_>>(),
             expected.iter().map(place_of).collect::<Vec<_>>()
         );
     }
+}
+
+#[test]
+fn places_welded_into_one_group_come_apart_however_many_they_are() {
+    let mut rng = Rng(20);
+    let normal: Vec<Vec<u8>> = (0..40).map(|_| rng.sequence(800)).collect();
+    let tumour: Vec<Vec<u8>> = normal.iter().map(|n| replaced(n, 400, 1, &[rng.another(n[400])])).collect();
+    let tissue = Tissue {
+        tumour: &tumour.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        normal: &normal.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+        depth: 20,
+        error: 0.0,
+        seed: 21,
+    };
+    let (labelled, interesting) = tissue.labelled();
+    let all: Vec<u32> = (0..labelled.len() as u32).collect();
+    let contigs = checked(assemble(&all, &labelled, &interesting.parting).contigs, &labelled, &tissue);
+    let mut which: Vec<usize> = contigs.iter().map(|c| place(c, tissue.tumour).unwrap().0).collect();
+    which.sort_unstable();
+    assert_eq!(which, (0..40).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_place_of_great_depth_is_one_contig() {
+    let mut rng = Rng(22);
+    let normal = rng.sequence(1000);
+    let tumour = replaced(&normal, 500, 1, &[rng.another(normal[500])]);
+    let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 2000, error: 0.001, seed: 23 };
+    let (labelled, interesting) = tissue.labelled();
+    let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+    assert_eq!(groups.len(), 1);
+    assert!(groups[0].len() > 1000);
+    let contigs = assemble(&groups[0], &labelled, &interesting.parting).contigs;
+    let places: Vec<_> = contigs.iter().map(|c| place(c, &[&tumour])).collect();
+    assert!(matches!(&places[..], [Some((0, range))] if range.contains(&440) && range.contains(&560)));
 }

@@ -2,17 +2,28 @@
 mod common;
 
 use common::Rng;
+use genuma_reads::Trimmed;
 use genuma_somatic::change::{Breakend, Change, Side};
-use genuma_somatic::event::{Class, events};
-use genuma_somatic::genotype::{Filter, Genotype};
-use genuma_somatic::pipeline::Call;
+use genuma_somatic::event::{Class, Event, Library, events};
+use genuma_somatic::genotype::{FEWEST_PAIRS, FEWEST_RARE, Filter, Genotype, Kind, Support};
+use genuma_somatic::locus::Call;
 
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 
-fn call(change: Change, contig: usize, quality: f64) -> Call {
+const CLEAN: Library = Library { folds: false };
+const FOLDING: Library = Library { folds: true };
+
+fn call(change: Change, locus: usize, quality: f64) -> Call {
     let genotype = Genotype { quality, ..Genotype::default() };
-    Call { change, genotype, contig, finding: 0, supporting: Vec::new() }
+    Call { change, kind: Kind::Common, genotype, molecules: 0, locus, finding: 0, supporting: Vec::new() }
+}
+
+/// A call on `alternative` of `molecules` molecules, of a change that sequencers hardly make.
+fn rare(change: Change, alternative: u32, molecules: u32) -> Call {
+    let mut call = Call { kind: Kind::Rare, molecules, ..call(change, 0, 50.0) };
+    call.genotype.tumour = Support { alternative, reference: molecules - alternative, ..Support::default() };
+    call
 }
 
 fn end((chrom, pos, side): (usize, usize, Side)) -> Breakend {
@@ -36,7 +47,7 @@ fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
 /// Class and changes of each event; asserts that any order of the changes gives the same.
 fn of(changes: &[Change]) -> Vec<(Class, Vec<Change>)> {
     let run = |calls: Vec<Call>| -> Vec<(Class, Vec<Change>)> {
-        let found = events(calls);
+        let found = events(calls, &CLEAN);
         found.into_iter().map(|e| (e.class, e.calls.into_iter().map(|c| c.change).collect())).collect()
     };
     let calls: Vec<Call> = changes.iter().enumerate().map(|(i, c)| call(c.clone(), i, 50.0)).collect();
@@ -79,9 +90,9 @@ fn copies_of_a_call_are_one_and_the_best_stays() {
     for seed in 0..10 {
         let mut shuffled = calls.to_vec();
         Rng(seed).shuffle(&mut shuffled);
-        let found = events(shuffled);
+        let found = events(shuffled, &CLEAN);
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].calls.len(), found[0].calls[0].contig), (1, 2));
+        assert_eq!((found[0].calls.len(), found[0].calls[0].locus), (1, 2));
     }
     // Another allele at the same place is another event.
     assert_eq!(classes(&[allele(500, b"A", b"C"), allele(500, b"A", b"G")]).len(), 2);
@@ -171,4 +182,73 @@ fn events_come_by_position_and_nothing_is_lost() {
     back.sort();
     changes.sort();
     assert_eq!(back, changes);
+}
+
+fn reasons(calls: &[Call], library: &Library) -> Vec<Vec<Filter>> {
+    let found = events(calls.to_vec(), library);
+    found.iter().flat_map(|e| &e.calls).map(|c| c.genotype.filters.iter().copied().collect()).collect()
+}
+
+#[test]
+fn seldom_turns_nearby_are_doubted_in_a_library_that_folds() {
+    let turned = |alternative| rare(junction((0, 1000, L), (0, 1300, L)), alternative, 80);
+    let jumped = |alternative| rare(junction((0, 1000, L), (0, 1300, R)), alternative, 80);
+    for few in [turned(3), jumped(3), rare(novel((0, 1000, L)), 3, 80)] {
+        assert_eq!(reasons(std::slice::from_ref(&few), &FOLDING), [[Filter::FoldBack]], "{few:?}");
+        assert_eq!(reasons(&[few], &CLEAN), [[]]);
+    }
+    // Molecules that fold are few of many; and what folds comes back to where it was.
+    for sound in [
+        turned(40),
+        jumped(40),
+        rare(junction((0, 1000, L), (0, 90_000, L)), 3, 80),
+        rare(junction((0, 1000, L), (1, 1000, L)), 3, 80),
+        rare(allele(1000, b"ACGT", b"A"), 3, 80),
+    ] {
+        assert_eq!(reasons(std::slice::from_ref(&sound), &FOLDING), [[]], "{sound:?}");
+    }
+}
+
+#[test]
+fn the_two_junctions_of_an_inversion_bear_each_other_out() {
+    let two = |alternative| {
+        [
+            rare(junction((0, 999, L), (0, 1399, L)), alternative, 30),
+            rare(junction((0, 1000, R), (0, 1400, R)), alternative, 30),
+        ]
+    };
+    let found: Vec<Event> = events(two(6).to_vec(), &FOLDING);
+    assert_eq!((found.len(), found[0].class), (1, Class::Inv));
+    assert!(found[0].calls.iter().all(|c| c.genotype.filters.is_empty()));
+    // One of them alone is doubted, and so are both when they are as seldom as artefacts.
+    assert_eq!(reasons(&two(6)[..1], &FOLDING), [[Filter::FoldBack]]);
+    assert_eq!(reasons(&two(3), &FOLDING), [[Filter::FoldBack], [Filter::FoldBack]]);
+}
+
+#[test]
+fn a_library_folds_when_its_reads_do() {
+    let library = |folded| Library::of(&Trimmed { pairs: 100_000, folded, ..Trimmed::default() });
+    assert_eq!(library(0), CLEAN);
+    assert_eq!(library(20), CLEAN);
+    assert_eq!(library(8_000), FOLDING);
+    assert_eq!(Library::of(&Trimmed::default()), CLEAN);
+}
+
+#[test]
+fn changes_of_two_molecules_are_believed_while_they_are_few() {
+    let (few, enough) = (FEWEST_RARE as u32, FEWEST_PAIRS as u32);
+    assert!(few < enough);
+    let calls = |seldom: usize, sure: usize| -> Vec<Call> {
+        let deletion = |i: usize| allele(1000 * i, b"ACGT", b"A");
+        let of = |range: std::ops::Range<usize>, n| range.map(move |i| rare(deletion(i), n, 20));
+        of(0..seldom, few).chain(of(seldom..seldom + sure, enough + 5)).collect()
+    };
+    let doubted = |seldom, sure| {
+        let all = reasons(&calls(seldom, sure), &CLEAN);
+        assert!(all[seldom..].iter().all(Vec::is_empty));
+        all[..seldom].iter().filter(|f| **f == [Filter::FewReads]).count()
+    };
+    assert_eq!(doubted(1, 50), 0);
+    assert_eq!(doubted(50, 50), 50);
+    assert_eq!(doubted(1, 0), 1);
 }

@@ -3,21 +3,22 @@ mod common;
 
 use std::collections::HashSet;
 
-use common::{K, READ, Rng, canonical, lend, novel, pair, replaced};
+use common::{K, READ, Rng, canonical, contig, lend, pair, replaced};
 use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
 use genuma_reads::{NORMAL, TUMOUR};
-use genuma_somatic::assemble::Contig;
 use genuma_somatic::compare::{Compared, compare};
-use genuma_somatic::duplicates;
-use genuma_somatic::evidence::{Qualities, Tally, Vote, votes};
-use genuma_somatic::genotype::{Filter, Genotype, Params, judge};
-use genuma_somatic::label::Labelled;
-use genuma_somatic::recruit::{Index, Seen};
+use genuma_somatic::errors::{Errors, OnSequence, Tally};
+use genuma_somatic::evidence::Vote;
+use genuma_somatic::genotype::{FEWEST_PAIRS, FEWEST_RARE, Filter, Genotype, Kind, Params, judge};
+use genuma_somatic::label::{Labelled, Read};
+use genuma_somatic::locus::Locus;
+use genuma_somatic::recruit::{Index, Kept, Recruited, Seen};
+use genuma_somatic::slippage::Slippage;
 
-/// A locus of 2,000 bases with one change at its middle.
-struct Locus {
+/// A place of 2,000 bases with one change at its middle.
+struct Place {
     normal: Vec<u8>,
     tumour: Vec<u8>,
     /// What the change replaced, and how long it is in the tumour.
@@ -26,19 +27,22 @@ struct Locus {
     added: usize,
 }
 
-impl Locus {
-    fn new(normal: Vec<u8>, at: usize, removed: usize, added: &[u8]) -> Locus {
+impl Place {
+    fn new(normal: Vec<u8>, at: usize, removed: usize, added: &[u8]) -> Place {
         let tumour = replaced(&normal, at, removed, added);
-        Locus { normal, tumour, at, removed, added: added.len() }
+        Place { normal, tumour, at, removed, added: added.len() }
+    }
+
+    fn genome(&self) -> Reference {
+        Reference::from_contigs(vec![fasta::Contig { name: "normal".into(), seq: self.normal.clone() }])
     }
 
     /// The contig that assembly would give, compared with the normal sequence. The hit is that of the left flank.
     fn compared(&self) -> Compared {
-        let genome =
-            Reference::from_contigs(vec![fasta::Contig { name: "normal".into(), seq: self.normal.clone() }]);
+        let genome = self.genome();
         let (from, to) = (self.at - 200, self.at + self.added + 200);
         let seq = self.tumour[from..to].to_vec();
-        let contig = Contig { novel: novel(&seq, &canonical(&[&self.normal])), seq, reads: Vec::new() };
+        let contig = contig(seq, &canonical(&[&self.normal]));
         let flank = |query: usize, start: usize, primary: bool| hit(query, start, primary);
         let hits = [flank(0, from, true), flank(200 + self.added, self.at + self.removed, false)];
         let compared = compare(&contig, &hits, &genome);
@@ -112,10 +116,11 @@ impl Planter {
     }
 }
 
-/// Votes of each sample, PCR copies apart, and how many of those.
+/// What the reads say of the first change of a contig.
 struct Weighed {
     votes: [Vec<Vote>; 2],
-    copies: [u32; 2],
+    kind: Kind,
+    molecules: [u32; 2],
 }
 
 impl Weighed {
@@ -124,16 +129,22 @@ impl Weighed {
         (votes.iter().filter(|v| v.reference()).count(), votes.iter().filter(|v| v.alternative()).count())
     }
 
+    /// Pairs beyond the first of their molecule.
+    fn copies(&self) -> [u32; 2] {
+        self.votes.each_ref().map(|own| own.iter().map(|v| u32::from(v.copies)).sum())
+    }
+
     fn judged(&self) -> Genotype {
-        judge(&self.votes[0], &self.votes[1], self.copies, Params::default())
+        let params = Params { kind: self.kind, molecules: self.molecules, ..Params::default() };
+        judge(&self.votes[0], &self.votes[1], params)
     }
 }
 
-fn weigh(compared: &Compared, pairs: &[Labelled]) -> Weighed {
-    let index = Index::new(std::slice::from_ref(compared), K, 1000);
-    let seen = Seen::new(&index);
-    let mut scratch = [Vec::new(), Vec::new()];
-    let kept: Vec<Labelled> = pairs
+/// Recruits pairs for a contig.
+fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> Recruited {
+    let index = Index::new(std::slice::from_ref(compared), K, Some(genome), 1);
+    let (seen, mut scratch) = (Seen::new(&index), Vec::new());
+    let kept: Vec<Kept> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit(lent, p.sample, &seen, &mut scratch)))
         .collect();
@@ -141,37 +152,38 @@ fn weigh(compared: &Compared, pairs: &[Labelled]) -> Weighed {
         let original = pairs.iter().find(|p| p.name == pair.name).unwrap();
         assert_eq!((&pair.mates, pair.sample), (&original.mates, original.sample));
     }
-    let laid = index.lay(&kept, &seen.into_counts(), 1).remove(0);
-    let found = votes(
-        &compared.findings[0],
-        &compared.seq,
-        &laid,
-        |r| r.oriented(&kept),
-        &Qualities::of(&Tally::default()),
-    );
-    let copies = duplicates::mark(&kept.iter().collect::<Vec<_>>());
-    let mut weighed = Weighed { votes: [Vec::new(), Vec::new()], copies: [0; 2] };
-    let mut voters = HashSet::new();
-    for vote in found {
-        assert!(voters.insert(vote.pair), "a pair votes once");
-        let sample = kept[vote.pair as usize].sample as usize;
-        if copies[vote.pair as usize] {
-            weighed.copies[sample] += 1;
-        } else {
-            weighed.votes[sample].push(vote);
+    index.settle(kept, &seen, 1)
+}
+
+fn weigh_all(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> Vec<Weighed> {
+    let Recruited { pairs, thinned } = recruit(compared, genome, pairs);
+    let members: Vec<u32> = (0..pairs.len() as u32).collect();
+    let locus = Locus::new(compared.clone(), &members, &pairs, thinned[0]);
+    let errors = Errors::of(&Tally::default(), Slippage::default());
+    let evidence = locus.evidence(&[], &pairs, &errors);
+    let weigh = |f: usize| {
+        let votes = evidence.votes(f);
+        let mut voters = HashSet::new();
+        for vote in votes.iter().flatten() {
+            assert!(voters.insert(vote.pair), "a molecule votes once");
+            assert_eq!(evidence.molecules().of(vote.pair), vote.pair);
         }
-    }
-    weighed
+        Weighed { votes, kind: evidence.kind(f), molecules: evidence.molecules_at(f) }
+    };
+    (0..compared.findings.len()).map(weigh).collect()
+}
+
+fn weigh(place: &Place, pairs: &[Labelled]) -> Weighed {
+    weigh_all(&place.compared(), &place.genome(), pairs).remove(0)
 }
 
 /// Plants 11 and 17 pairs of the tumour's two alleles and 21 of the normal and finds just these.
 fn counts_what_was_planted(
-    locus: &Locus,
+    locus: &Place,
     margin: usize,
     normal: std::ops::Range<usize>,
     tumour: std::ops::Range<usize>,
 ) {
-    let compared = locus.compared();
     for seed in 0..10 {
         let mut planter = Planter { rng: Rng(seed), made: 0 };
         let pairs = [
@@ -180,10 +192,10 @@ fn counts_what_was_planted(
             planter.plant(21, NORMAL, &locus.normal, normal.clone(), margin),
         ]
         .concat();
-        let weighed = weigh(&compared, &pairs);
+        let weighed = weigh(locus, &pairs);
         assert_eq!(weighed.counts(TUMOUR), (17, 11), "seed {seed}");
         assert_eq!(weighed.counts(NORMAL), (21, 0), "seed {seed}");
-        assert_eq!(weighed.copies, [0, 0]);
+        assert_eq!(weighed.copies(), [0, 0]);
         let judged = weighed.judged();
         assert!(judged.filters.is_empty(), "{:?}", judged.filters);
         assert!(judged.quality > 30.0);
@@ -195,7 +207,7 @@ fn both_alleles_of_a_substitution_are_counted() {
     let mut rng = Rng(51);
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
-    counts_what_was_planted(&Locus::new(normal, 1000, 1, &[base]), 30, 1000..1001, 1000..1001);
+    counts_what_was_planted(&Place::new(normal, 1000, 1, &[base]), 30, 1000..1001, 1000..1001);
 }
 
 #[test]
@@ -210,9 +222,9 @@ fn both_alleles_of_an_indel_in_a_tandem_repeat_are_counted() {
         normal[1000..end].copy_from_slice(&repeat);
         (normal[999], normal[end]) = (b'G', b'T');
         let locus = if shorter {
-            Locus::new(normal, 1000, unit.len(), b"")
+            Place::new(normal, 1000, unit.len(), b"")
         } else {
-            Locus::new(normal, 1000, 0, unit)
+            Place::new(normal, 1000, 0, unit)
         };
         let tumour = 1000..end + locus.added - locus.removed;
         counts_what_was_planted(&locus, 30, 1000..end, tumour);
@@ -223,7 +235,7 @@ fn both_alleles_of_an_indel_in_a_tandem_repeat_are_counted() {
 fn both_alleles_of_a_tandem_duplication_are_counted() {
     let normal = Rng(53).sequence(2000);
     let copied = normal[1000..1090].to_vec();
-    let locus = Locus::new(normal, 1000, 0, &copied);
+    let locus = Place::new(normal, 1000, 0, &copied);
     // Only a read across the border of the copies, and only one across all of the single copy, can tell.
     counts_what_was_planted(&locus, 20, 1000..1090, 1070..1110);
     // Reads from the flanks into a copy, and from inside a copy, say nothing.
@@ -233,7 +245,7 @@ fn both_alleles_of_a_tandem_duplication_are_counted() {
         planter.plant(10, TUMOUR, &locus.normal, 1080..1160, 25),
     ]
     .concat();
-    let weighed = weigh(&locus.compared(), &silent);
+    let weighed = weigh(&locus, &silent);
     assert_eq!((weighed.counts(NORMAL).1, weighed.counts(TUMOUR).1), (0, 0));
 }
 
@@ -242,7 +254,7 @@ fn pcr_copies_are_counted_once() {
     let mut rng = Rng(54);
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
-    let locus = Locus::new(normal, 1000, 1, &[base]);
+    let locus = Place::new(normal, 1000, 1, &[base]);
     let mut planter = Planter { rng: Rng(55), made: 0 };
     let mut pairs = planter.plant(5, TUMOUR, &locus.tumour, 1000..1001, 40);
     pairs.extend(planter.plant(8, NORMAL, &locus.normal, 1000..1001, 40));
@@ -260,10 +272,10 @@ fn pcr_copies_are_counted_once() {
         })
         .collect();
     pairs.extend(copies);
-    let weighed = weigh(&locus.compared(), &pairs);
+    let weighed = weigh(&locus, &pairs);
     assert_eq!(weighed.counts(TUMOUR), (0, 5));
     assert_eq!(weighed.counts(NORMAL), (8, 0));
-    assert_eq!(weighed.copies, [0, 10]);
+    assert_eq!(weighed.copies(), [0, 10]);
     assert_eq!(weighed.judged().tumour.copies, 10);
 }
 
@@ -273,11 +285,11 @@ fn strangers_and_reads_of_another_change_do_not_vote_for_it() {
     let normal = rng.sequence(2000);
     let base = rng.another(normal[1000]);
     let other = b"ACGT".iter().copied().find(|&b| b != base && b != normal[1000]).unwrap();
-    let locus = Locus::new(normal, 1000, 1, &[base]);
+    let locus = Place::new(normal, 1000, 1, &[base]);
     let third = replaced(&locus.normal, 1000, 1, &[other]);
     let mut planter = Planter { rng: Rng(57), made: 0 };
     let pairs = planter.plant(10, TUMOUR, &third, 1000..1001, 40);
-    let weighed = weigh(&locus.compared(), &pairs);
+    let weighed = weigh(&locus, &pairs);
     // A third base speaks for neither allele.
     assert_eq!(weighed.counts(TUMOUR), (0, 0));
     // Paralogous sequence: but for the nearest bases, one in six differs.
@@ -285,31 +297,187 @@ fn strangers_and_reads_of_another_change_do_not_vote_for_it() {
     for i in (0..strange.len()).step_by(6).filter(|i| !(975..1025).contains(i)) {
         strange[i] = rng.another(strange[i]);
     }
-    let weighed = weigh(&locus.compared(), &planter.plant(10, TUMOUR, &strange, 1000..1001, 40));
+    let weighed = weigh(&locus, &planter.plant(10, TUMOUR, &strange, 1000..1001, 40));
     assert_eq!(weighed.counts(TUMOUR), (0, 0));
 }
 
-/// Votes as good reads give them: `reference` and `alternative` of them, half on each strand, well inside.
+#[test]
+fn linked_changes_are_each_judged_by_all_reads_across_them() {
+    let mut rng = Rng(58);
+    let normal = rng.sequence(2000);
+    let places = [970, 985, 1000, 1020];
+    let tumour =
+        places.iter().fold(normal.clone(), |seq, &at| replaced(&seq, at, 1, &[rng.another(seq[at])]));
+    // A subclone without the last of them.
+    let subclone = replaced(&tumour, 1020, 1, &normal[1020..1021]);
+    let genome = Reference::from_contigs(vec![fasta::Contig { name: "normal".into(), seq: normal.clone() }]);
+    let contig = contig(tumour[800..1200].to_vec(), &canonical(&[&normal]));
+    let compared = compare(&contig, &[hit(0, 800, true), hit(200, 1000, false)], &genome);
+    assert_eq!(compared.findings.len(), 4);
+    let mut planter = Planter { rng: Rng(59), made: 0 };
+    let pairs = [
+        planter.plant(20, NORMAL, &normal, 965..1025, 20),
+        planter.plant(9, TUMOUR, &normal, 965..1025, 20),
+        planter.plant(12, TUMOUR, &tumour, 965..1025, 20),
+        planter.plant(7, TUMOUR, &subclone, 965..1025, 20),
+    ]
+    .concat();
+    for (f, weighed) in weigh_all(&compared, &genome, &pairs).iter().enumerate() {
+        let (without, with) = if f == 3 { (16, 12) } else { (9, 19) };
+        assert_eq!(
+            (weighed.counts(NORMAL), weighed.counts(TUMOUR)),
+            ((20, 0), (without, with)),
+            "change {f}"
+        );
+        assert_eq!(weighed.judged().filters.len(), 0, "change {f}");
+    }
+}
+
+#[test]
+fn what_sequencers_hardly_make_needs_fewer_molecules() {
+    let kind = |removed: usize, added: &[u8]| {
+        let place = Place::new(Rng(60).sequence(2000), 1000, removed, added);
+        let mut planter = Planter { rng: Rng(61), made: 0 };
+        weigh(&place, &planter.plant(5, NORMAL, &place.normal, 1000..1010, 40)).kind
+    };
+    let normal = Rng(60).sequence(2000);
+    assert_eq!(kind(1, &[Rng(62).another(normal[1000])]), Kind::Common);
+    assert_eq!(kind(8, b""), Kind::Rare);
+    assert_eq!(kind(0, &Rng(63).sequence(12)), Kind::Rare);
+    let mut run = Rng(64).sequence(2000);
+    run[1000..1010].fill(b'A');
+    let place = Place::new(run, 1000, 1, b"");
+    assert_eq!(weigh(&place, &[]).kind, Kind::Common);
+
+    let reasons = |kind, molecules| {
+        let mut tumour = ballot(10, molecules);
+        tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
+        judge(&ballot(30, 0), &tumour, Params { kind, ..Params::default() }).filters
+    };
+    assert!(reasons(Kind::Common, FEWEST_PAIRS - 1).contains(&Filter::FewReads));
+    assert!(!reasons(Kind::Common, FEWEST_PAIRS).contains(&Filter::FewReads));
+    assert!(reasons(Kind::Rare, FEWEST_RARE - 1).contains(&Filter::FewReads));
+    assert!(reasons(Kind::Rare, FEWEST_RARE).is_empty());
+}
+
+#[test]
+fn a_place_of_extreme_depth_is_thinned_alike_whatever_the_order_of_reads() {
+    let mut rng = Rng(65);
+    let normal = rng.sequence(2000);
+    let base = rng.another(normal[1000]);
+    let place = Place::new(normal, 1000, 1, &[base]);
+    let compared = place.compared();
+    let planted = |n: usize, prefix: &str| -> Vec<Labelled> {
+        (0..n)
+            .map(|i| {
+                let haplotype = if i % 4 == 0 { &place.tumour } else { &place.normal };
+                // Inserts of many lengths and all starts: each pair is a molecule of its own.
+                let (from, insert) = (880 + i % 100, 300 + i / 100 % 200);
+                let fragment = &haplotype[from..from + insert];
+                let mates = [fragment[..READ].to_vec(), revcomp(&fragment[insert - READ..])];
+                pair(&format!("{prefix}{i}"), TUMOUR, mates)
+            })
+            .collect()
+    };
+    // At a common depth all stay.
+    let few = planted(1000, "a");
+    let kept = recruit(&compared, &place.genome(), &few);
+    assert_eq!((kept.pairs.len(), kept.thinned[0]), (1000, [1, 1]));
+
+    let mut many = planted(20_000, "b");
+    let thinned = recruit(&compared, &place.genome(), &many);
+    let one_in = thinned.thinned[0];
+    assert!(one_in[0] == 1 && one_in[1] > 1, "{one_in:?}");
+    let expected = 20_000 / one_in[1] as usize;
+    assert!(thinned.pairs.len().abs_diff(expected) < expected / 10, "{}", thinned.pairs.len());
+    let with = thinned.pairs.iter().filter(|p| {
+        let i: usize = std::str::from_utf8(&p.name[1..]).unwrap().parse().unwrap();
+        i.is_multiple_of(4)
+    });
+    assert!(with.count().abs_diff(expected / 4) < expected / 20, "both alleles are thinned alike");
+    for seed in 0..3 {
+        Rng(seed).shuffle(&mut many);
+        let again = recruit(&compared, &place.genome(), &many);
+        assert!(again.pairs == thinned.pairs && again.thinned == thinned.thinned, "order {seed}");
+    }
+}
+
+#[test]
+fn slips_are_learned_from_the_normals_repeats() {
+    let mut rng = Rng(70);
+    let mut normal = rng.sequence(2000);
+    normal[1030..1042].fill(b'A');
+    (normal[1029], normal[1042]) = (b'G', b'C');
+    let slipped = replaced(&normal, 1030, 1, b"");
+    let base = rng.another(normal[1000]);
+    let place = Place::new(normal, 1000, 1, &[base]);
+    let learned = |slips: usize| {
+        let mut planter = Planter { rng: Rng(71), made: 0 };
+        let pairs = [
+            planter.plant(40, NORMAL, &place.normal, 1000..1042, 20),
+            planter.plant(slips, NORMAL, &slipped, 1000..1041, 20),
+            planter.plant(20, TUMOUR, &slipped, 1000..1041, 20),
+        ]
+        .concat();
+        let Recruited { pairs, thinned } = recruit(&place.compared(), &place.genome(), &pairs);
+        let members: Vec<u32> = (0..pairs.len() as u32).collect();
+        let locus = Locus::new(place.compared(), &members, &pairs, thinned[0]);
+        Slippage::of(&locus.tallies(&pairs).1).probability(1, 12, 11)
+    };
+    // What the tumour has may be its own; what too many of the normal's reads have is an allele.
+    assert!(learned(0) < 0.01, "{}", learned(0));
+    assert!(learned(2) > learned(0) + 0.005, "{}", learned(2));
+    assert!(learned(12) < 0.01, "{}", learned(12));
+}
+
+#[test]
+fn kmers_of_other_places_recruit_nothing() {
+    // Beside the change stands sequence that the genome has twice, as in a repeat.
+    let mut rng = Rng(66);
+    let copy = rng.sequence(400);
+    let normal = [rng.sequence(800), copy.clone(), rng.sequence(800), copy, rng.sequence(600)].concat();
+    let base = rng.another(normal[1210]);
+    let place = Place::new(normal, 1210, 1, &[base]);
+    let mut planter = Planter { rng: Rng(67), made: 0 };
+    let own = planter.plant(20, NORMAL, &place.normal, 1200..1220, 10);
+    let others = planter.plant(20, NORMAL, &place.normal, 2340..2390, 5);
+    let kept = recruit(&place.compared(), &place.genome(), &[own.clone(), others].concat());
+    let names = |pairs: Vec<&Vec<u8>>| -> Vec<Vec<u8>> {
+        let mut names: Vec<Vec<u8>> = pairs.into_iter().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(kept.pairs.iter().map(|p| &p.name).collect()),
+        names(own.iter().map(|p| &p.name).collect())
+    );
+}
+
+/// Votes as good reads give them: `reference` and `alternative` of them, half on each strand and of each orientation, well inside.
 fn ballot(reference: usize, alternative: usize) -> Vec<Vote> {
     (0..reference + alternative)
         .map(|i| Vote {
             pair: i as u32,
             log_odds: if i < reference { -9.0 } else { 9.0 },
             forward: i % 2 == 0,
+            first_forward: i % 4 < 2,
             from_end: 40,
             quality: 37,
+            copies: 0,
         })
         .collect()
 }
 
 fn reasons(normal: &[Vote], tumour: &[Vote]) -> Vec<Filter> {
-    judge(normal, tumour, [0, 0], Params::default()).filters.into_iter().collect()
+    judge(normal, tumour, Params::default()).filters.into_iter().collect()
 }
 
 #[test]
 fn clear_somatic_changes_pass() {
     for (reference, alternative) in [(15, 15), (22, 8), (24, 6), (0, 30), (40, 10)] {
-        let judged = judge(&ballot(30, 0), &ballot(reference, alternative), [1, 2], Params::default());
+        let (mut normal, mut tumour) = (ballot(30, 0), ballot(reference, alternative));
+        (normal[3].copies, tumour[1].copies, tumour[2].copies) = (1, 1, 1);
+        let judged = judge(&normal, &tumour, Params::default());
         assert!(judged.filters.is_empty(), "{reference} {alternative}: {judged:?}");
         assert_eq!((judged.normal.reference, judged.normal.alternative, judged.normal.copies), (30, 0, 1));
         assert_eq!(
@@ -318,8 +486,8 @@ fn clear_somatic_changes_pass() {
         );
         assert_eq!((judged.tumour.copies, judged.tumour.forward), (2, (alternative / 2) as u32));
     }
-    // More support is more quality.
-    let quality = |n: usize| judge(&ballot(30, 0), &ballot(30 - n, n), [0, 0], Params::default()).quality;
+    // More support is more quality, where the normal is deep enough to rule a germline variant out.
+    let quality = |n: usize| judge(&ballot(300, 0), &ballot(30 - n, n), Params::default()).quality;
     assert!((3..15).all(|n| quality(n) <= quality(n + 1)));
 }
 
@@ -348,65 +516,137 @@ fn the_same_small_share_in_both_is_named() {
 }
 
 #[test]
-fn thin_or_one_sided_support_is_named() {
+fn thin_support_is_named() {
     let clean = ballot(30, 0);
-    assert!(reasons(&clean, &ballot(20, 2)).contains(&Filter::FewReads));
-    assert!(!reasons(&clean, &ballot(20, 3)).contains(&Filter::FewReads));
-    assert!(reasons(&ballot(5, 0), &ballot(15, 15)).contains(&Filter::NormalDepth));
-    assert!(!reasons(&ballot(6, 0), &ballot(15, 15)).contains(&Filter::NormalDepth));
-    let with = |change: fn(&mut Vote)| {
-        let mut votes = ballot(15, 15);
-        votes.iter_mut().skip(15).for_each(change);
-        reasons(&clean, &votes)
-    };
-    assert_eq!(with(|v| v.from_end = 5), [Filter::ReadEnds]);
-    assert_eq!(with(|v| v.quality = 12), [Filter::BaseQuality]);
-    assert_eq!(with(|v| v.forward = true), [Filter::StrandBias]);
-    assert_eq!(with(|v| v.forward = false), [Filter::StrandBias]);
-    // One read well inside is enough.
-    let mut votes = ballot(15, 15);
-    votes.iter_mut().skip(16).for_each(|v| v.from_end = 5);
-    assert_eq!(reasons(&clean, &votes), []);
+    assert!(reasons(&clean, &ballot(20, FEWEST_PAIRS - 1)).contains(&Filter::FewReads));
+    assert!(!reasons(&clean, &ballot(20, FEWEST_PAIRS)).contains(&Filter::FewReads));
+    assert!(reasons(&ballot(3, 0), &ballot(15, 15)).contains(&Filter::NormalDepth));
+    assert!(!reasons(&ballot(12, 0), &ballot(15, 15)).contains(&Filter::NormalDepth));
     // Votes that say too little count for neither.
     let unsure: Vec<Vote> =
         ballot(15, 15).into_iter().map(|v| Vote { log_odds: v.log_odds / 9.0, ..v }).collect();
-    let judged = judge(&clean, &unsure, [0, 0], Params::default());
+    let judged = judge(&clean, &unsure, Params::default());
     assert_eq!(judged.tumour.depth(), 0);
     assert!(judged.filters.contains(&Filter::FewReads) && judged.filters.contains(&Filter::LowQuality));
 }
 
 #[test]
+fn a_normal_that_cannot_tell_at_a_long_repeat_speaks_by_its_depth() {
+    // No molecule of the normal tells the alleles apart, but forty are there, none with the tumour's.
+    let with = |molecules| judge(&[], &ballot(0, 12), Params { molecules, ..Params::default() }).filters;
+    assert!(with([0, 40]).contains(&Filter::NormalDepth));
+    assert!(!with([40, 40]).contains(&Filter::NormalDepth));
+}
+
+/// What is said of a tumour allele whose reads have a trait, where the others' reads have it or not.
+fn traits(of_tumour_allele: fn(&mut Vote), of_normal_allele: fn(&mut Vote)) -> Vec<Filter> {
+    let (mut normal, mut tumour) = (ballot(60, 0), ballot(40, 40));
+    for vote in normal.iter_mut().chain(&mut tumour) {
+        if vote.alternative() { of_tumour_allele(vote) } else { of_normal_allele(vote) }
+    }
+    reasons(&normal, &tumour)
+}
+
+#[test]
+fn support_unlike_that_of_the_other_allele_is_named() {
+    let none: fn(&mut Vote) = |_| ();
+    let cases: [(fn(&mut Vote), Filter); 6] = [
+        (|v| v.from_end = 5, Filter::ReadEnds),
+        (|v| v.quality = 12, Filter::BaseQuality),
+        (|v| v.forward = true, Filter::StrandBias),
+        (|v| v.forward = false, Filter::StrandBias),
+        (|v| v.first_forward = true, Filter::Orientation),
+        (|v| v.first_forward = false, Filter::Orientation),
+    ];
+    for (trait_of, filter) in cases {
+        assert_eq!(traits(trait_of, none), [filter]);
+    }
+    // Where all reads of the place are so, as beside an end of the target or in poor cycles, it tells nothing.
+    assert_eq!(traits(|v| v.forward = true, |v| v.forward = true), []);
+    assert_eq!(traits(|v| v.first_forward = false, |v| v.first_forward = false), []);
+    assert_eq!(traits(|v| v.quality = 12, |v| v.quality = 12), []);
+    // Nor does what a few reads have.
+    assert_eq!(traits(|v| v.forward |= v.pair % 8 == 1, none), []);
+    // Three reads on one strand are chance.
+    let mut few = ballot(20, 4);
+    few.iter_mut().skip(20).for_each(|v| (v.forward, v.first_forward) = (true, true));
+    assert_eq!(reasons(&ballot(30, 0), &few), []);
+}
+
+#[test]
 fn no_reads_at_all_are_no_call() {
-    let judged = judge(&[], &[], [0, 0], Params::default());
+    let judged = judge(&[], &[], Params::default());
     assert_eq!((judged.quality, judged.tumour.fraction()), (0.0, 0.0));
     assert!(judged.filters.contains(&Filter::LowQuality) && judged.filters.contains(&Filter::NormalDepth));
     let repeat = Params { mapq: 0, ..Params::default() };
-    assert!(judge(&ballot(30, 0), &ballot(15, 15), [0, 0], repeat).filters.contains(&Filter::Repeat));
+    assert!(judge(&ballot(30, 0), &ballot(15, 15), repeat).filters.contains(&Filter::Repeat));
+}
+
+/// Reads of a sequence, some bases misread, all of one quality.
+fn misread(
+    seq: &[u8],
+    n: usize,
+    quality: u8,
+    mut wrong: impl FnMut(usize, usize, u8) -> Option<u8>,
+) -> Vec<(i32, Read)> {
+    (0..n)
+        .map(|i| {
+            let at = i * 37 % (seq.len() - 110);
+            let mut bases = seq[at..at + 110].to_vec();
+            for (j, base) in bases.iter_mut().enumerate() {
+                *base = wrong(i, at + j, *base).unwrap_or(*base);
+            }
+            (at as i32, Read { qual: vec![quality; bases.len()], seq: bases })
+        })
+        .collect()
+}
+
+fn other(base: u8) -> u8 {
+    if base == b'A' { b'C' } else { b'A' }
+}
+
+fn tally(seq: &[u8], reads: &[(i32, Read)], first_forward: bool) -> Tally {
+    let on: Vec<OnSequence<'_>> =
+        reads.iter().map(|(at, read)| OnSequence { sample: TUMOUR, first_forward, at: *at, read }).collect();
+    Tally::of(seq, &vec![false; seq.len()], &on)
 }
 
 #[test]
 fn qualities_that_promise_too_much_are_lowered_to_what_the_reads_show() {
-    use genuma_somatic::label::Read;
     let mut rng = Rng(97);
-    let seq = rng.sequence(400);
-    let contig = Contig { novel: vec![false; seq.len()], seq: seq.clone(), reads: Vec::new() };
-    let compared = Compared::unplaced(&contig);
-    // One base in 250 wrong, all called Q40; and a germline variant at 200 in every second read.
-    let reads: Vec<(i32, Read)> = (0..400)
-        .map(|i| {
-            let at = i * 37 % 290;
-            let mut bases = seq[at..at + READ.min(110)].to_vec();
-            for (j, base) in bases.iter_mut().enumerate() {
-                if (i * 131 + j * 17) % 250 == 0 || (i % 2 == 0 && at + j == 200) {
-                    *base = if *base == b'A' { b'C' } else { b'A' };
-                }
-            }
-            let qual = vec![40; bases.len()];
-            (at as i32, Read { seq: bases, qual })
-        })
-        .collect();
-    let tally = Tally::of(&compared, &reads);
-    let rate = tally.error_rate(40).unwrap();
-    assert!((0.0005..0.01).contains(&rate), "{rate}");
-    assert_eq!(tally.error_rate(30), None);
+    let seq = rng.sequence(4000);
+    // One base in 250 wrong, all called Q40; and a germline variant at 2000 in every second read.
+    let mut draw = Rng(98);
+    let reads = misread(&seq, 2000, 40, |i, at, base| {
+        (draw.chance(0.004) || i % 2 == 0 && at == 2000).then(|| other(base))
+    });
+    let found = tally(&seq, &reads, true);
+    let rate = found.error_rate(40).unwrap();
+    assert!((0.0035..0.0045).contains(&rate), "{rate}");
+    assert_eq!(found.error_rate(30), None);
+}
+
+#[test]
+fn damage_of_one_orientation_is_told_from_errors() {
+    let mut rng = Rng(99);
+    let seq = rng.sequence(4000);
+    // Oxidised guanine: one G in a hundred is read as T where read 1 runs with the sequence.
+    let mut draw = Rng(100);
+    let oxidised = misread(&seq, 4000, 37, |_, _, base| (base == b'G' && draw.chance(0.01)).then_some(b'T'));
+    let mut found = tally(&seq, &oxidised, true);
+    found.add(&tally(&seq, &misread(&seq, 4000, 37, |_, _, _| None), false));
+    let (g, t) = (2, 3);
+    let rate = found.read_as(TUMOUR, true, g, t).unwrap();
+    assert!((0.008..0.012).contains(&rate), "{rate}");
+    assert_eq!(found.read_as(TUMOUR, false, g, t), Some(0.0));
+    assert_eq!(found.read_as(TUMOUR, true, t, g), Some(0.0));
+    assert_eq!(found.read_as(NORMAL, true, g, t), None);
+}
+
+#[test]
+fn reads_of_another_place_say_nothing_of_errors() {
+    let mut rng = Rng(101);
+    let seq = rng.sequence(4000);
+    let strange = misread(&seq, 500, 37, |i, at, base| ((i + at) % 8 == 0).then(|| other(base)));
+    assert_eq!(tally(&seq, &strange, true), Tally::default());
 }

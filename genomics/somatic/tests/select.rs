@@ -5,7 +5,7 @@ use common::{K, Rng};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{pack, revcomp};
 use genuma_reads::{NORMAL, TUMOUR};
-use genuma_somatic::select::{Depths, Pick, select};
+use genuma_somatic::select::{Depths, Pick, Select, beyond_errors};
 
 /// What a spectrum is made of: errors that thin out, and bells of k-mers with one or two haplotypes.
 struct Mixture {
@@ -80,10 +80,20 @@ fn root(stem: &[u8], counts: &[(u8, u8, [u32; 2])]) -> RootCounters {
     counters
 }
 
-fn picks(counts: &[(u8, u8, [u32; 2])]) -> Vec<(u32, u32, bool)> {
+/// A rule for samples of which the tumour has `ratio` times as many k-mers as the normal.
+fn rule(k: u32, ratio: u64) -> Select {
+    Select::new(k, 3, [1_000_000, 1_000_000 * ratio], 30.0)
+}
+
+/// Times seen in the tumour and in the normal, and whether the samples part there.
+fn picks_at(ratio: u64, counts: &[(u8, u8, [u32; 2])]) -> Vec<(u32, u32, bool)> {
     let mut found: Vec<Pick> = Vec::new();
-    select(K, 3, &root(&Rng(41).sequence(K as usize - 2), counts), &mut found);
-    found.iter().map(|p| (p.tumour, p.normal, p.parting)).collect()
+    rule(K, ratio).root(&root(&Rng(41).sequence(K as usize - 2), counts), &mut found);
+    found.iter().map(|p| (p.tumour, p.normal, p.parting())).collect()
+}
+
+fn picks(counts: &[(u8, u8, [u32; 2])]) -> Vec<(u32, u32, bool)> {
+    picks_at(1, counts)
 }
 
 #[test]
@@ -92,12 +102,14 @@ fn picks_what_the_tumour_has_and_the_normal_lacks() {
     assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [0, 14])]), [(14, 0, true)]);
     // Novel sequence: the normal does not have the root at all.
     assert_eq!(picks(&[(b'A', b'G', [0, 14])]), [(14, 0, false)]);
+    // Where the normal was hardly read nothing can be said of where they part.
+    assert_eq!(picks(&[(b'A', b'C', [1, 15]), (b'A', b'G', [0, 14])]), [(15, 1, false), (14, 0, false)]);
     // Too few, or in the normal too.
     assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [0, 2])]), []);
     assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [14, 14])]), []);
-    // Contamination of one in six is allowed, more is not.
-    assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [2, 14])]), [(14, 2, true)]);
-    assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [3, 14])]), []);
+    // A little contamination is allowed, more is not.
+    assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [1, 14])]), [(14, 1, true)]);
+    assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [6, 14])]), []);
     // What only the normal has is not the tumour's gain.
     assert_eq!(picks(&[(b'A', b'C', [30, 15]), (b'A', b'G', [14, 0])]), []);
     // Two alleles of one root.
@@ -105,6 +117,71 @@ fn picks_what_the_tumour_has_and_the_normal_lacks() {
         picks(&[(b'A', b'A', [0, 7]), (b'A', b'C', [30, 15]), (b'T', b'C', [0, 8])]),
         [(7, 0, true), (8, 0, true)]
     );
+}
+
+#[test]
+fn allowances_follow_the_depths_of_the_samples() {
+    // A germline allele, the tumour four times as deep: what the normal has of it is no contamination.
+    let germline = |normal| [(b'A', b'C', [15, 60]), (b'A', b'G', [normal, 60])];
+    for normal in 4..16 {
+        assert_eq!(picks_at(4, &germline(normal)), [], "{normal}");
+    }
+    assert_eq!(picks_at(4, &germline(0)), [(60, 0, true)]);
+    // In novel sequence the samples' sizes tell.
+    let novel = |normal| [(b'A', b'G', [normal, 60])];
+    assert_eq!(picks_at(1, &novel(3)), [(60, 3, false)]);
+    assert_eq!(picks_at(8, &novel(3)), []);
+    assert_eq!(picks_at(8, &novel(0)), [(60, 0, false)]);
+    // However often an amplified tumour has it, a germline allele of the normal stays one.
+    assert_eq!(picks(&[(b'A', b'C', [15, 15]), (b'A', b'G', [15, 3000])]), []);
+    assert_eq!(picks(&[(b'A', b'C', [30, 1500]), (b'A', b'G', [0, 1500])]), [(1500, 0, true)]);
+    assert_eq!(picks(&[(b'A', b'C', [30, 1500])]), []);
+}
+
+#[test]
+fn the_depth_at_a_place_where_samples_part_is_that_of_the_tumours_root() {
+    let mut found = Vec::new();
+    let counts = [(b'A', b'C', [30, 15]), (b'A', b'G', [0, 14])];
+    rule(K, 1).root(&root(&Rng(43).sequence(K as usize - 2), &counts), &mut found);
+    assert_eq!(found.iter().map(|p| p.depth).collect::<Vec<_>>(), [29]);
+}
+
+#[test]
+fn errors_raise_the_bar_with_depth() {
+    assert!((0..2000).all(|d| beyond_errors(f64::from(d)) <= beyond_errors(f64::from(d + 1))));
+    // Mean and spread of what errors make stay under it: one particular wrong base in a thousand.
+    for depth in [100.0, 1000.0, 10_000.0, 100_000.0_f64] {
+        let mean = depth / 1000.0;
+        assert!(
+            beyond_errors(depth) > mean + 3.0 * mean.sqrt() && beyond_errors(depth) < 20.0 + depth / 20.0
+        );
+    }
+    // And for a whole sample at once: at 2,000x three occurrences are nothing.
+    let deep = Select::new(K, 3, [1_000_000; 2], 2000.0);
+    let mut found = Vec::new();
+    deep.root(&root(&Rng(44).sequence(K as usize - 2), &[(b'A', b'G', [0, 4])]), &mut found);
+    assert_eq!(found, []);
+}
+
+#[test]
+fn roots_with_nothing_in_common_tell_strangers() {
+    let strangers = |all: &[&[(u8, u8, [u32; 2])]]| {
+        let rule = rule(K, 1);
+        for counts in all {
+            rule.root(&root(&Rng(45).sequence(K as usize - 2), counts), &mut Vec::new());
+        }
+        rule.strangers()
+    };
+    let apart: &[_] = &[(b'A', b'C', [30, 0]), (b'A', b'G', [0, 30])];
+    assert_eq!(strangers(&[apart]), 1);
+    assert_eq!(strangers(&[apart, apart, apart]), 3);
+    // A wrong read of the other allele changes nothing.
+    assert_eq!(strangers(&[&[(b'A', b'C', [30, 1]), (b'A', b'G', [0, 29])]]), 1);
+    // Somatic, lost in the tumour, germline; or too few reads to tell.
+    assert_eq!(strangers(&[&[(b'A', b'C', [30, 15]), (b'A', b'G', [0, 15])]]), 0);
+    assert_eq!(strangers(&[&[(b'A', b'C', [15, 0]), (b'A', b'G', [15, 30])]]), 0);
+    assert_eq!(strangers(&[&[(b'A', b'C', [15, 15]), (b'A', b'G', [15, 15])]]), 0);
+    assert_eq!(strangers(&[&[(b'A', b'C', [3, 0]), (b'A', b'G', [0, 3])]]), 0);
 }
 
 #[test]
@@ -123,12 +200,12 @@ fn picks_are_canonical_kmers_with_a_direction() {
         let kmer = rng.sequence(K as usize);
         let mut found = Vec::new();
         let at = root(&kmer[1..K as usize - 1], &[(kmer[0], kmer[K as usize - 1], [0, 9])]);
-        select(K, 3, &at, &mut found);
+        rule(K, 1).root(&at, &mut found);
         let word = pack(&kmer).unwrap();
         assert_eq!(found.iter().map(|p| p.kmer).collect::<Vec<_>>(), [word.min(revcomp(word, K))]);
     }
     // Its own reverse complement has no direction (even k).
     let mut found = Vec::new();
-    select(24, 3, &root(b"CGTACGTACGTACGTACGTACG", &[(b'A', b'T', [0, 9])]), &mut found);
+    rule(24, 1).root(&root(b"CGTACGTACGTACGTACGTACG", &[(b'A', b'T', [0, 9])]), &mut found);
     assert_eq!(found, []);
 }

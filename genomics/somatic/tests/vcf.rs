@@ -9,8 +9,8 @@ use common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::event::{Class, Event};
-use genuma_somatic::genotype::{Filter, Genotype, Support};
-use genuma_somatic::pipeline::Call;
+use genuma_somatic::genotype::{Filter, Genotype, Kind, Support};
+use genuma_somatic::locus::Call;
 use genuma_somatic::vcf::{header, lines};
 
 const L: Side = Side::Left;
@@ -26,7 +26,7 @@ fn call(change: Change) -> Call {
     let normal = Support { reference: 30, ..Support::default() };
     let tumour = Support { reference: 15, alternative: 5, ..Support::default() };
     let genotype = Genotype { normal, tumour, quality: 87.65, filters: BTreeSet::new() };
-    Call { change, genotype, contig: 6, finding: 0, supporting: Vec::new() }
+    Call { change, kind: Kind::Common, genotype, molecules: 20, locus: 6, finding: 0, supporting: Vec::new() }
 }
 
 fn event(class: Class, changes: impl IntoIterator<Item = Change>) -> Event {

@@ -2,6 +2,7 @@
 
 use genuma_somatic::event::Class;
 use genuma_somatic::genotype::Support;
+use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row, UnitCost};
 use genuma_somatic::select::Depths;
 
@@ -24,8 +25,8 @@ fn snv() -> Reported {
         class: Class::Snv,
         quality: 61.4,
         filters: Vec::new(),
-        normal: Support { reference: 30, alternative: 0, forward: 0, copies: 0 },
-        tumour: Support { reference: 15, alternative: 14, forward: 8, copies: 1 },
+        normal: Support { reference: 30, reference_first_forward: 15, ..Support::default() },
+        tumour: Support { reference: 15, alternative: 14, forward: 8, copies: 1, ..Support::default() },
         contig: "tumour_7".into(),
         picture: Picture {
             normal: "ACGTACGTACG".into(),
@@ -62,6 +63,8 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         bases: [3_000_000, 3_100_000],
         spectra: [spectrum.clone(), spectrum],
         depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },
+        ledger: Ledger::default(),
+        strangers: None,
         sequences: vec![("chr1".into(), 100_000)],
         calls,
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use genuma_kmers::encode::kmers;
 use genuma_reads::dna::revcomp;
 use genuma_reads::{Mate, Pair};
+use genuma_somatic::assemble::Contig;
 use genuma_somatic::label::{KmerHit, Labelled, Read};
 
 pub const K: u32 = 31;
@@ -154,7 +155,7 @@ impl Interesting {
             kmers(seq, K)
                 .filter_map(|(at, kmer)| {
                     let rank = *self.ranks.get(&kmer.canonical())?;
-                    Some(KmerHit { at: at as u32, rank, forward: kmer.canonical() == kmer.forward })
+                    Some(KmerHit { at: at as u32, span: K, rank, forward: kmer.canonical() == kmer.forward })
                 })
                 .collect()
         };
@@ -177,6 +178,17 @@ pub fn novel(seq: &[u8], known: &HashSet<u64>) -> Vec<bool> {
         }
     }
     novel
+}
+
+/// A contig as assembly would give it, well read everywhere.
+pub fn contig(seq: Vec<u8>, known: &HashSet<u64>) -> Contig {
+    Contig {
+        novel: novel(&seq, known),
+        weight: vec![400; seq.len()],
+        seq,
+        reads: Vec::new(),
+        beyond: Default::default(),
+    }
 }
 
 /// A pair as a batch would lend it: the same bases, qualities in ASCII.

@@ -1,0 +1,114 @@
+//! What libraries bring along: called through adapters, fold-backs, damage, copies and uneven depth, at 60x and 30x.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Data, filters, run, scratch};
+use serde_json::Value;
+
+const SIZE: [&str; 6] = ["--genome-length", "300000", "--contigs", "2", "--depth-tumor", "60"];
+const NONE: [&str; 6] = ["--snvs", "0", "--indels", "0", "--svs", "0"];
+const SOME: [&str; 8] = ["--snvs", "60", "--indels", "36", "--svs", "10", "--largest-sv", "5000"];
+
+fn simulate(name: &str, seed: &str, options: &[&[&str]]) -> Data {
+    let depth = ["--depth-normal", "30", "--seed", seed];
+    Data::simulate(name, &[&SIZE[..], &depth, &options.concat()].concat())
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
+}
+
+/// Recall and precision of SNVs, indels and structural variants.
+fn scores(data: &Data, out: &Path) -> ([[f64; 2]; 3], String) {
+    let file = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let scored = out.join("scores.json");
+    let arguments = [
+        "evaluate".to_owned(),
+        file(&data.folder.join("truth.vcf")),
+        file(&out.join("somatic.vcf.gz")),
+        "--reference".to_owned(),
+        file(&data.folder.join("genome.fa")),
+        "--json".to_owned(),
+        file(&scored),
+    ];
+    let tables = run(arguments).well().stdout;
+    let report = json(&scored);
+    let score = |class: &str| {
+        ["recall", "precision"].map(|score| report["classes"][class]["all"][score].as_f64().expect("a score"))
+    };
+    (["SNV", "INDEL", "SV"].map(score), tables)
+}
+
+/// Calls a pair of a library and expects recall and precision of at least these, for SNVs, indels and structural variants.
+fn holds(library: &str, least: [[f64; 2]; 3]) {
+    let data = simulate(library, "6", &[&["--library", library], &SOME]);
+    let out = scratch(&format!("{library}-calls"));
+    let ended = run(data.call(&out)).well();
+    assert!(!ended.stderr.contains("two people"), "{}", ended.stderr);
+    let (scores, tables) = scores(&data, &out);
+    let enough = scores.as_flattened().iter().zip(least.as_flattened()).all(|(score, least)| score >= least);
+    assert!(enough, "{library}: {scores:?} where {least:?} is asked\n{tables}");
+}
+
+/// Two samplings of the same cells: next to nothing passes.
+fn is_no_tumour(library: &str) {
+    let data = simulate(&format!("{library}-same"), "7", &[&["--library", library], &NONE]);
+    let out = scratch(&format!("{library}-same-calls"));
+    run(data.call(&out)).well();
+    let passed = filters(&out).iter().filter(|f| *f == "PASS").count();
+    assert!(passed <= 1, "{library}: {passed} pass");
+}
+
+#[test]
+fn a_whole_genome_library() {
+    holds("wgs", [[0.95, 0.97], [0.85, 0.92], [0.8, 0.9]]);
+    is_no_tumour("wgs");
+}
+
+#[test]
+fn fixed_tissue() {
+    // Two fifths of the pairs are copies and coverage is uneven: some places have next to no molecules of the normal.
+    holds("ffpe", [[0.55, 0.9], [0.4, 0.85], [0.7, 0.9]]);
+    is_no_tumour("ffpe");
+}
+
+#[test]
+fn a_library_that_folds_back() {
+    holds("transposase", [[0.9, 0.97], [0.85, 0.9], [0.7, 0.9]]);
+    is_no_tumour("transposase");
+}
+
+#[test]
+fn what_is_amplified_costs_what_its_reads_cost() {
+    let size = ["--amplifications", "2", "--snvs", "20", "--indels", "0", "--svs", "0"];
+    let data = simulate("amplified", "8", &[&["--library", "wgs"], &size]);
+    let out = scratch("amplified-calls");
+    run(data.call(&out)).well();
+    // Two spans of some 15 kb: were they picked as new, it would be by the ten thousand.
+    let ledger = json(&out.join("summary.json"))["ledger"]["lines"].clone();
+    let picked = ledger.as_array().expect("lines").iter().find(|l| {
+        l["what"].as_str().is_some_and(|what| what.contains("k-mers of the tumour that the normal lacks"))
+    });
+    let picked = picked.and_then(|l| l["count"].as_u64()).expect("the picks are counted");
+    assert!((31..6000).contains(&picked), "{picked} k-mers picked");
+    let (scores, tables) = scores(&data, &out);
+    assert!(scores[0][0] >= 0.8 && scores[0][1] >= 0.95, "{tables}");
+}
+
+#[test]
+fn two_people_are_told() {
+    let strangers = simulate("swapped", "9", &[&["--library", "wgs", "--foreign-normal", "1"], &NONE]);
+    let out = scratch("swapped-calls");
+    let ended = run(strangers.call(&out)).well();
+    assert!(ended.stderr.contains("two people"), "{}", ended.stderr);
+    assert!(json(&out.join("summary.json"))["strangers"].as_f64().is_some_and(|share| share > 0.0));
+    // Not of a tenth of another person's reads: that is contamination.
+    let touched = simulate("touched", "9", &[&["--library", "wgs", "--foreign-normal", "0.1"], &NONE]);
+    let out = scratch("touched-calls");
+    let ended = run(touched.call(&out)).well();
+    assert!(!ended.stderr.contains("two people"), "{}", ended.stderr);
+    assert!(json(&out.join("summary.json"))["strangers"].is_null());
+}

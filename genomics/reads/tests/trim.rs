@@ -1,0 +1,289 @@
+//! Adapters, dark and worthless tails, fold-backs: what is planted is cut or counted, and nothing else.
+
+use genuma_reads::dna::revcomp;
+use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
+
+const READ: usize = 150;
+const TRUSEQ: [&[u8]; 2] = [
+    b"AGATCGGAAGAGCACACGTCTGAACTCCAGTCACATTACTCGATCTCGTATGCCGTCTTCTGCTTG",
+    b"AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGTAGATCTCGGTGGTCGCCGTATCATT",
+];
+const NEXTERA: [&[u8]; 2] = [
+    b"CTGTCTCTTATACACATCTCCGAGCCCACGAGACTAAGGCGAATCTCGTATGCCGTCTTCTGCTTG",
+    b"CTGTCTCTTATACACATCTGACGCTGCCGACGAGCGATCTAGTGTAGATCTCGGTGGTCGCCGTATC",
+];
+
+/// A small generator of random numbers (splitmix64).
+struct Rng(u64);
+
+impl Rng {
+    fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+
+    fn within(&mut self, n: usize) -> usize {
+        (self.word() % n as u64) as usize
+    }
+
+    fn sequence(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| b"ACGT"[self.within(4)]).collect()
+    }
+
+    fn another(&mut self, base: u8) -> u8 {
+        loop {
+            let other = b"ACGT"[self.within(4)];
+            if other != base {
+                return other;
+            }
+        }
+    }
+}
+
+/// Two reads that own their bases.
+#[derive(Clone)]
+struct Reads([Vec<u8>; 2], [Vec<u8>; 2]);
+
+impl Reads {
+    /// All bases good.
+    fn new(seqs: [Vec<u8>; 2]) -> Reads {
+        let quals = seqs.each_ref().map(|s| vec![b'F'; s.len()]);
+        Reads(seqs, quals)
+    }
+
+    /// Both ends of a fragment; what lies behind it is `adapters`, then G without signal.
+    fn of(fragment: &[u8], adapters: [&[u8]; 2]) -> Reads {
+        let read = |strand: Vec<u8>, adapter: &[u8]| {
+            let mut seq = [&strand, adapter, &[b'G'; READ]].concat();
+            seq.truncate(READ);
+            seq
+        };
+        Reads::new([read(fragment.to_vec(), adapters[0]), read(revcomp(fragment), adapters[1])])
+    }
+
+    /// Wrong bases, about one in `every`.
+    fn misread(mut self, rng: &mut Rng, every: usize) -> Reads {
+        for base in self.0.iter_mut().flatten() {
+            if rng.within(every) == 0 {
+                *base = rng.another(*base);
+            }
+        }
+        self
+    }
+
+    /// Lengths after trimming, the bases before the cut being as they were.
+    fn cut(&self, trimmer: &mut Trimmer) -> [usize; 2] {
+        let mate = |m: usize| Mate { seq: &self.0[m], qual: &self.1[m] };
+        let trimmed = trimmer.trim(Pair { name: b"pair", mates: [mate(0), mate(1)] });
+        assert_eq!(trimmed.name, b"pair");
+        for (before, after) in [mate(0), mate(1)].iter().zip(trimmed.mates) {
+            assert_eq!(after.seq.len(), after.qual.len());
+            assert!(before.seq.starts_with(after.seq) && before.qual.starts_with(after.qual));
+        }
+        trimmed.mates.map(|m| m.seq.len())
+    }
+}
+
+fn cut(reads: &Reads) -> ([usize; 2], Trimmed) {
+    let mut trimmer = Trimmer::default();
+    let lengths = reads.cut(&mut trimmer);
+    (lengths, trimmer.counts())
+}
+
+#[test]
+fn fragments_shorter_than_their_reads_are_cut_to_the_base() {
+    let mut rng = Rng(1);
+    for adapters in [TRUSEQ, NEXTERA] {
+        for len in 32..READ {
+            let fragment = rng.sequence(len);
+            let (lengths, counts) = cut(&Reads::of(&fragment, adapters));
+            assert_eq!(lengths, [len, len]);
+            assert_eq!((counts.adapters, counts.adapter_bases), (1, 2 * (READ - len) as u64));
+            assert_eq!((counts.pairs, counts.tail_bases, counts.folded), (1, 0, 0));
+        }
+    }
+}
+
+#[test]
+fn an_adapter_that_nobody_knows_is_told_by_the_mates() {
+    let mut rng = Rng(21);
+    let unknown = rng.sequence(60);
+    for len in 40..READ - 20 {
+        let fragment = rng.sequence(len);
+        let (lengths, _) = cut(&Reads::of(&fragment, [&unknown, &unknown]));
+        assert_eq!(lengths, [len, len]);
+    }
+}
+
+#[test]
+fn reads_with_wrong_bases_are_cut_all_the_same() {
+    let mut rng = Rng(3);
+    let (mut right, mut trimmer) = (0, Trimmer::default());
+    for i in 0..400 {
+        let len = 35 + i % 110;
+        let reads = Reads::of(&rng.sequence(len), TRUSEQ).misread(&mut rng, 100);
+        right += usize::from(reads.cut(&mut trimmer) == [len, len]);
+    }
+    assert!(right >= 390, "{right} of 400");
+    assert_eq!(trimmer.counts().pairs, 400);
+}
+
+#[test]
+fn dimers_of_adapters_come_back_empty() {
+    let (lengths, counts) = cut(&Reads::of(b"", TRUSEQ));
+    assert_eq!(lengths, [0, 0]);
+    assert_eq!(counts.adapter_bases, 2 * READ as u64);
+}
+
+#[test]
+fn a_mate_too_poor_to_compare_leaves_the_adapter_to_speak() {
+    let mut rng = Rng(4);
+    let fragment = rng.sequence(70);
+    let mut reads = Reads::of(&fragment, TRUSEQ);
+    reads.0[1] = rng.sequence(READ);
+    assert_eq!(cut(&reads).0, [70, 70]);
+}
+
+#[test]
+fn clean_reads_stay_whole() {
+    let mut rng = Rng(5);
+    let (mut trimmer, mut cut) = (Trimmer::default(), 0);
+    for _ in 0..20_000 {
+        let len = READ + rng.within(400);
+        let reads = Reads::of(&rng.sequence(len), TRUSEQ).misread(&mut rng, 300);
+        cut += u32::from(reads.cut(&mut trimmer) != [READ, READ]);
+    }
+    // Twelve bases of an adapter stand by chance at the end of one read in some hundred thousands.
+    assert!(cut <= 2, "{cut} pairs cut");
+    let counts = trimmer.counts();
+    assert!(counts.pairs == 20_000 && counts.folding() < 1e-4, "{counts:?}");
+}
+
+#[test]
+fn mates_that_overlap_without_reading_through_stay_whole() {
+    let mut rng = Rng(6);
+    for len in READ..2 * READ {
+        assert_eq!(cut(&Reads::of(&rng.sequence(len), TRUSEQ)).0, [READ, READ], "{len}");
+    }
+}
+
+#[test]
+fn tandem_copies_are_no_adapter() {
+    // A copy as far off as the fragment is long: the mates face each other in either, but go on as the genome does.
+    let mut rng = Rng(7);
+    for unit in [60, 80, 100, 120] {
+        let copies = rng.sequence(unit).repeat(8);
+        let fragment = &copies[..3 * unit + READ];
+        assert_eq!(cut(&Reads::of(fragment, TRUSEQ)).0, [READ, READ], "{unit}");
+    }
+}
+
+#[test]
+fn dark_tails_go_and_short_runs_of_g_stay() {
+    let mut rng = Rng(8);
+    let with = |rng: &mut Rng, dark: &[u8]| {
+        let mut seqs = [rng.sequence(READ), rng.sequence(READ)];
+        let from = READ - dark.len();
+        seqs[0][from..].copy_from_slice(dark);
+        seqs[0][from - 1] = b'T';
+        seqs[0][from - 2] = b'A';
+        cut(&Reads::new(seqs))
+    };
+    for len in [20, 40, 100] {
+        let ([first, second], counts) = with(&mut rng, &vec![b'G'; len]);
+        assert_eq!(([first, second], counts.dark_bases), ([READ - len, READ], len as u64));
+    }
+    // One base in some that is none.
+    let mut flicker = vec![b'G'; 40];
+    (flicker[15], flicker[30]) = (b'A', b'C');
+    assert_eq!(with(&mut rng, &flicker).0, [READ - 40, READ]);
+    assert_eq!(with(&mut rng, b"GGGGGGG").0, [READ, READ]);
+    // At the start or in the middle of a read it is sequence.
+    let mut seqs = [rng.sequence(READ), rng.sequence(READ)];
+    seqs[0][..30].fill(b'G');
+    seqs[1][60..90].fill(b'G');
+    seqs.iter_mut().for_each(|s| s[READ - 1] = b'A');
+    assert_eq!(cut(&Reads::new(seqs)).0, [READ, READ]);
+}
+
+#[test]
+fn tails_of_quality_2_go() {
+    let mut rng = Rng(9);
+    let mut reads = Reads::new([rng.sequence(READ), rng.sequence(READ)]);
+    reads.1[0][100..].fill(b'#');
+    // Quality 2 in the middle is no tail.
+    reads.1[1][20..30].fill(b'#');
+    let (lengths, counts) = cut(&reads);
+    assert_eq!((lengths, counts.tail_bases, counts.bases()), ([100, READ], 50, 50));
+    reads.1[1].fill(b'#');
+    assert_eq!(cut(&reads).0, [100, 0]);
+}
+
+#[test]
+fn reads_that_fold_back_are_counted_and_left() {
+    let mut rng = Rng(10);
+    let (mut trimmer, n) = (Trimmer::default(), 200);
+    for i in 0..n {
+        // The strand turns inside read 1 and is copied back over what it has.
+        let arm = rng.sequence(60 + i % 15);
+        let turn = rng.sequence(i % 8);
+        let mut folded = [&arm[..], &turn, &revcomp(&arm)].concat();
+        folded.truncate(READ);
+        let reads = Reads::new([folded.clone(), rng.sequence(READ)]);
+        assert_eq!(reads.cut(&mut trimmer), [folded.len(), READ]);
+    }
+    let folded = trimmer.counts().folded;
+    assert!(folded as usize >= n * 9 / 10, "{folded} of {n}");
+    assert!((trimmer.counts().folding() - folded as f64 / 400.0).abs() < 1e-12);
+}
+
+#[test]
+fn repeats_that_read_alike_on_both_strands_are_no_folds() {
+    for unit in [&b"AT"[..], b"ACGT", b"CG", b"AATT"] {
+        let read = unit.repeat(READ)[..READ].to_vec();
+        let (lengths, counts) = cut(&Reads::new([read.clone(), Rng(11).sequence(READ)]));
+        assert_eq!((lengths, counts.folded), ([READ, READ], 0), "{}", String::from_utf8_lossy(unit));
+    }
+}
+
+#[test]
+fn short_unknown_and_empty_mates_are_no_trouble() {
+    let mut rng = Rng(12);
+    for len in [0, 1, 2, 11, 12, 15, 16, 17, 31, 32, 33] {
+        let reads = Reads::new([rng.sequence(len), rng.sequence(READ)]);
+        let ([first, second], _) = cut(&reads);
+        assert!(first <= len && second <= READ);
+        let reads = Reads::new([rng.sequence(READ), rng.sequence(len)]);
+        assert_eq!(cut(&reads).0[0], READ, "{len}");
+    }
+    assert_eq!(cut(&Reads::new([Vec::new(), Vec::new()])).0, [0, 0]);
+    let (lengths, counts) = cut(&Reads::new([vec![b'N'; READ], vec![b'N'; READ]]));
+    assert_eq!((lengths, counts.adapters, counts.folded), ([READ, READ], 0, 0));
+    // Reads of two lengths see the fragment as far as they go.
+    let fragment = rng.sequence(90);
+    let mut reads = Reads::of(&fragment, TRUSEQ);
+    reads.0[1].truncate(76);
+    reads.1[1].truncate(76);
+    assert_eq!(cut(&reads).0, [90, 76]);
+    // Lower case is read as upper case.
+    let mut reads = Reads::of(&rng.sequence(80), TRUSEQ);
+    reads.0.iter_mut().for_each(|s| s.make_ascii_lowercase());
+    assert_eq!(cut(&reads).0, [80, 80]);
+}
+
+#[test]
+fn counts_add_up() {
+    let mut rng = Rng(13);
+    let (mut one, mut two, mut both) = (Trimmer::default(), Trimmer::default(), Trimmer::default());
+    for i in 0..100 {
+        let reads = Reads::of(&rng.sequence(40 + 2 * i), TRUSEQ);
+        reads.cut(&mut both);
+        reads.cut(if i % 3 == 0 { &mut one } else { &mut two });
+    }
+    let mut sum = one.counts();
+    sum.add(&two.counts());
+    assert_eq!(sum, both.counts());
+    assert_eq!((sum.pairs, sum.adapters), (100, 55));
+}

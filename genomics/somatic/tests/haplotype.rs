@@ -1,0 +1,214 @@
+//! The sequences that reads are held against: all changes, none, each alone, and a rival's.
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::Rng;
+use genuma_somatic::change::{Breakend, Change, Side};
+use genuma_somatic::compare::{Compared, Finding};
+use genuma_somatic::haplotype::{Haplotype, of, of_rival};
+
+/// One small change: where it is in the normal sequence, bases removed, bases put there.
+type Edit<'a> = (usize, usize, &'a [u8]);
+
+/// The normal sequence with some edits, sorted by place, and where each lies there.
+fn edited(normal: &[u8], edits: &[Edit]) -> (Vec<u8>, Vec<std::ops::Range<usize>>) {
+    let (mut seq, mut at, mut ranges) = (Vec::new(), 0, Vec::new());
+    for &(pos, removed, added) in edits {
+        seq.extend_from_slice(&normal[at..pos]);
+        ranges.push(seq.len()..seq.len() + added.len());
+        seq.extend_from_slice(added);
+        at = pos + removed;
+    }
+    seq.extend_from_slice(&normal[at..]);
+    (seq, ranges)
+}
+
+/// A contig of the whole of `normal` with `edits`; each finding's normal is the contig with that one undone.
+fn contig(normal: &[u8], edits: &[Edit]) -> Compared {
+    let (seq, ranges) = edited(normal, edits);
+    let finding = |(&(pos, removed, added), at): (&Edit, &std::ops::Range<usize>)| {
+        let without = [&seq[..at.start], &normal[pos..pos + removed], &seq[at.end..]].concat();
+        Finding {
+            change: Change::Allele {
+                chrom: 0,
+                pos,
+                reference: normal[pos..pos + removed].to_vec(),
+                alternative: added.to_vec(),
+            },
+            at: at.clone(),
+            left_normal: without.clone(),
+            right_normal: without,
+            right_shift: removed as i32 - added.len() as i32,
+            mapq: 60,
+        }
+    };
+    Compared {
+        novel: vec![true; seq.len()],
+        weight: vec![400; seq.len()],
+        assembled: 0..seq.len(),
+        depth: 10,
+        findings: edits.iter().zip(&ranges).map(finding).collect(),
+        diagonals: [Some((0, 0)); 2],
+        seq,
+    }
+}
+
+/// Bases that differ from those of a sequence, one at each place.
+fn substitutions(normal: &[u8], places: &[usize]) -> Vec<(usize, Vec<u8>)> {
+    places.iter().map(|&at| (at, vec![Rng(at as u64).another(normal[at])])).collect()
+}
+
+fn has(haplotypes: &[Haplotype]) -> BTreeSet<Vec<bool>> {
+    haplotypes.iter().map(|h| h.has.clone()).collect()
+}
+
+/// Every haplotype is the normal sequence with just the edits that it says it has.
+fn spelled_right(normal: &[u8], edits: &[Edit], haplotypes: &[Haplotype]) {
+    for haplotype in haplotypes {
+        let kept: Vec<Edit> =
+            edits.iter().zip(&haplotype.has).filter(|(_, has)| **has).map(|(edit, _)| *edit).collect();
+        assert!(haplotype.seq == edited(normal, &kept).0, "{:?}", haplotype.has);
+        assert!(haplotype.shifts.is_sorted_by(|a, b| a < b), "{:?}", haplotype.shifts);
+    }
+}
+
+#[test]
+fn each_of_a_few_changes_stands_alone_and_lacks_alone() {
+    let normal = Rng(1).sequence(600);
+    let places = substitutions(&normal, &[250, 280, 300, 330]);
+    let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
+    let contig = contig(&normal, &edits);
+    let all = of(&contig);
+    assert_eq!(all[0].seq, contig.seq);
+    spelled_right(&normal, &edits, &all);
+    assert!(all.iter().all(|h| h.shifts == [0]));
+    let mut expected = BTreeSet::from([vec![true; 4], vec![false; 4]]);
+    for one in 0..4 {
+        expected.insert((0..4).map(|i| i == one).collect());
+        expected.insert((0..4).map(|i| i != one).collect());
+    }
+    assert_eq!(has(&all), expected);
+    assert_eq!(all.len(), 10);
+}
+
+#[test]
+fn of_many_changes_each_is_only_taken_away() {
+    let normal = Rng(2).sequence(600);
+    let places = substitutions(&normal, &(200..320).step_by(10).collect::<Vec<_>>());
+    let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
+    let all = of(&contig(&normal, &edits));
+    spelled_right(&normal, &edits, &all);
+    let n = edits.len();
+    for one in 0..n {
+        assert!(has(&all).contains(&(0..n).map(|i| i != one).collect::<Vec<_>>()));
+    }
+    assert!(all.len() <= n + 2, "the work grows with the square of changes at most");
+}
+
+#[test]
+fn shifts_carry_coordinates_over() {
+    let normal = Rng(3).sequence(600);
+    let inserted = Rng(4).sequence(12);
+    let edits: [Edit; 3] = [(200, 7, b""), (300, 0, &inserted), (400, 1, &[Rng(5).another(normal[400])])];
+    let contig = contig(&normal, &edits);
+    let all = of(&contig);
+    spelled_right(&normal, &edits, &all);
+    for haplotype in &all {
+        let mut expected = BTreeSet::from([0]);
+        let mut sum = 0;
+        for (i, (_, removed, added)) in edits.iter().enumerate() {
+            if !haplotype.has[i] {
+                sum += *removed as i32 - added.len() as i32;
+                expected.insert(sum);
+            }
+        }
+        assert_eq!(
+            haplotype.shifts.iter().copied().collect::<BTreeSet<_>>(),
+            expected,
+            "{:?}",
+            haplotype.has
+        );
+        // The last base of the contig is the last of each.
+        let last = contig.seq.len() as i32 - 1;
+        assert!(haplotype.shifts.iter().any(|s| last + s == haplotype.seq.len() as i32 - 1));
+    }
+}
+
+#[test]
+fn a_junction_can_be_left_on_either_side() {
+    let (left, right) = (Rng(6).sequence(200), Rng(7).sequence(200));
+    let (beyond, before) = (Rng(8).sequence(300), Rng(9).sequence(300));
+    let end = |pos, side| Breakend { chrom: 0, pos, side };
+    let base = Rng(10).another(left[150]);
+    let mut changed = left.clone();
+    changed[150] = base;
+    let seq = [&changed[..], b"AC", &right].concat();
+    let snv = Finding {
+        change: Change::Allele { chrom: 0, pos: 150, reference: vec![left[150]], alternative: vec![base] },
+        at: 150..151,
+        left_normal: [&left[..], b"AC", &right].concat(),
+        right_normal: [&left[..], b"AC", &right].concat(),
+        right_shift: 0,
+        mapq: 60,
+    };
+    let junction = Finding {
+        change: Change::Junction {
+            ends: [end(199, Side::Left), end(9000, Side::Right)],
+            inserted: b"AC".to_vec(),
+            homology: 0,
+        },
+        at: 200..202,
+        left_normal: [&changed[..], &beyond].concat(),
+        right_normal: [&before[..], &right].concat(),
+        right_shift: 300 - 202,
+        mapq: 60,
+    };
+    let contig = Compared {
+        novel: vec![true; seq.len()],
+        weight: vec![400; seq.len()],
+        assembled: 0..seq.len(),
+        depth: 10,
+        findings: vec![snv, junction],
+        diagonals: [None; 2],
+        seq,
+    };
+    let all = of(&contig);
+    let with = |snv: bool, junction: bool| -> Vec<&Haplotype> {
+        all.iter().filter(|h| h.has == [snv, junction]).collect()
+    };
+    // With the junction: the contig, and the same without the substitution.
+    assert_eq!(with(true, true).iter().map(|h| &h.seq).collect::<Vec<_>>(), [&contig.seq]);
+    assert_eq!(with(false, true)[0].seq, contig.findings[0].left_normal);
+    // Without: the left side as the genome goes on, with or without the substitution, and the right side.
+    assert_eq!(with(true, false)[0].seq, [&changed[..], &beyond].concat());
+    let normals: BTreeSet<Vec<u8>> = with(false, false).iter().map(|h| h.seq.clone()).collect();
+    assert_eq!(normals, BTreeSet::from([[&left[..], &beyond].concat(), [&before[..], &right].concat()]));
+    let of_right = all.iter().find(|h| h.seq.ends_with(&right) && h.seq.starts_with(&before)).unwrap();
+    assert_eq!(of_right.shifts, [98]);
+}
+
+#[test]
+fn a_rival_has_what_it_shows_too() {
+    let normal = Rng(11).sequence(600);
+    let places = substitutions(&normal, &[250, 400]);
+    let edits: Vec<Edit> = places.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
+    // A contig of both changes beside that of the first alone.
+    let (both, first) = (contig(&normal, &edits), contig(&normal, &edits[..1]));
+    let rival = of_rival(&both, &first).unwrap();
+    assert_eq!((&rival.seq, &rival.has[..], &rival.shifts[..]), (&first.seq, &[true, false][..], &[0][..]));
+    assert_eq!(of_rival(&first, &both).unwrap().has, [true]);
+    // Another one begins further on: contig 100 is its first base.
+    let mut later = contig(&normal[100..], &[(150, 1, edits[0].2)]);
+    later.diagonals = [Some((0, 100)); 2];
+    later.findings.iter_mut().for_each(|f| {
+        f.change = both.findings[0].change.clone();
+    });
+    let rival = of_rival(&both, &later).unwrap();
+    assert_eq!((&rival.has[..], &rival.shifts[..]), (&[true, false][..], &[-100][..]));
+    // One on another sequence is none.
+    let elsewhere = Compared { diagonals: [Some((1, 0)); 2], ..first.clone() };
+    assert_eq!(of_rival(&both, &elsewhere), None);
+    let nowhere = Compared { diagonals: [None; 2], ..first };
+    assert_eq!(of_rival(&both, &nowhere), None);
+}

@@ -1,0 +1,145 @@
+//! Labelled pairs → molecules and the k-mers that are believed.
+mod common;
+
+use common::{Interesting, K, READ, Rng, find, pair, replaced};
+use genuma_reads::TUMOUR;
+use genuma_reads::dna::revcomp;
+use genuma_somatic::label::{Believed, KmerHit, Labelled, believe};
+use genuma_somatic::select::Pick;
+
+/// A haplotype of 1,000 bases with one wrong or changed base at 500.
+struct Changed {
+    haplotype: Vec<u8>,
+    interesting: Interesting,
+}
+
+impl Changed {
+    fn new(seed: u64) -> Changed {
+        let mut rng = Rng(seed);
+        let normal = rng.sequence(1000);
+        let haplotype = replaced(&normal, 500, 1, &[rng.another(normal[500])]);
+        let interesting = Interesting::new(&[&haplotype], &[&normal]);
+        assert_eq!(interesting.ranks.len(), K as usize);
+        Changed { haplotype, interesting }
+    }
+
+    /// Pairs of one molecule each; the first mate covers the change.
+    fn pairs(&self, n: usize) -> Vec<Labelled> {
+        let molecule = |i: usize| {
+            let fragment = &self.haplotype[390 + 3 * i..710 + 4 * i];
+            let mates = [fragment[..READ].to_vec(), revcomp(&fragment[fragment.len() - READ..])];
+            pair(&format!("p{i}"), TUMOUR, mates)
+        };
+        self.interesting.label((0..n).map(molecule).collect())
+    }
+
+    /// The picks, where the samples part at `depth` of the tumour.
+    fn picks(&self, depth: u32) -> Vec<Pick> {
+        let ranks = self.interesting.ranks.iter();
+        ranks
+            .map(|(&kmer, &rank)| {
+                let parts = self.interesting.parting[rank as usize];
+                Pick { kmer, tumour: 8, normal: 0, depth: if parts { depth } else { 0 } }
+            })
+            .collect()
+    }
+}
+
+fn hits(pairs: &[Labelled]) -> usize {
+    pairs.iter().flat_map(|p| &p.hits).map(Vec::len).sum()
+}
+
+#[test]
+fn a_change_that_parts_the_samples_is_believed_whole() {
+    let changed = Changed::new(1);
+    let pairs = changed.pairs(8);
+    let Believed { pairs: kept, parting, copies, errors } = believe(pairs.clone(), &changed.picks(30), K);
+    assert!(kept == pairs);
+    assert_eq!((copies, errors), (0, 0));
+    // At both ends of its row of k-mers.
+    assert_eq!(parting, changed.interesting.parting);
+    assert_eq!(parting.iter().filter(|p| **p).count(), 2);
+}
+
+#[test]
+fn wrong_bases_that_recur_where_nothing_parts_are_left_out_and_counted() {
+    let changed = Changed::new(2);
+    let pairs = changed.pairs(8);
+    let all = hits(&pairs);
+    assert_eq!(all, 8 * K as usize);
+    // The picking found its ends too seldom for the depth, or they are too seldom when copies are one.
+    for picks in [changed.picks(0), changed.picks(100_000)] {
+        let believed = believe(pairs.clone(), &picks, K);
+        assert_eq!((hits(&believed.pairs), believed.errors as usize), (0, all));
+        assert!(!believed.parting.contains(&true));
+    }
+}
+
+#[test]
+fn a_row_longer_than_a_wrong_base_makes_is_novel_sequence() {
+    let mut rng = Rng(3);
+    let normal = rng.sequence(1000);
+    let haplotype = replaced(&normal, 500, 0, &rng.sequence(100));
+    let interesting = Interesting::new(&[&haplotype], &[&normal]);
+    let inside = |i: usize| {
+        let fragment = &haplotype[420 + 2 * i..900 + 3 * i];
+        let mates = [fragment[..READ].to_vec(), revcomp(&fragment[fragment.len() - READ..])];
+        pair(&format!("p{i}"), TUMOUR, mates)
+    };
+    let pairs = interesting.label((0..8).map(inside).collect());
+    let picks: Vec<Pick> =
+        interesting.ranks.keys().map(|&kmer| Pick { kmer, tumour: 8, normal: 0, depth: 0 }).collect();
+    let believed = believe(pairs.clone(), &picks, K);
+    // Only k-mers that a single molecule has are gone.
+    assert!(hits(&believed.pairs) * 10 > hits(&pairs) * 9);
+    assert_eq!(hits(&believed.pairs) + believed.errors as usize, hits(&pairs));
+}
+
+#[test]
+fn copies_of_one_molecule_are_one_and_the_best_read_stays() {
+    let changed = Changed::new(4);
+    let mut pairs = changed.pairs(3);
+    let mut best = pairs[1].clone();
+    best.name = b"best".to_vec();
+    best.mates[0].qual.fill(40);
+    let mut turned = pairs[2].clone();
+    turned.name = b"turned".to_vec();
+    (turned.mates.reverse(), turned.hits.reverse());
+    turned.mates[0].qual[50] = 2;
+    pairs.extend([best, turned]);
+    let believed = believe(pairs, &changed.picks(30), K);
+    let mut names: Vec<&[u8]> = believed.pairs.iter().map(|p| &p.name[..]).collect();
+    names.sort_unstable();
+    assert_eq!((names, believed.copies), (vec![&b"best"[..], b"p0", b"p2"], 2));
+    // However often it was copied, what one molecule has is no change.
+    let one = changed.pairs(1);
+    let copies = (0..9).map(|i| Labelled { name: format!("c{i}").into_bytes(), ..one[0].clone() }).collect();
+    let believed = believe(copies, &changed.picks(30), K);
+    assert_eq!((believed.pairs.len(), believed.copies, hits(&believed.pairs)), (1, 8, 0));
+}
+
+#[test]
+fn a_spelled_repeat_stands_for_itself() {
+    let changed = Changed::new(5);
+    let with_repeat = |depth| {
+        let mut pairs = changed.pairs(4);
+        for p in &mut pairs {
+            p.hits = [vec![KmerHit { at: 20, span: 80, rank: 0, forward: true }], Vec::new()];
+        }
+        let picks = [Pick { kmer: 1, tumour: 8, normal: 0, depth }];
+        let believed = believe(pairs, &picks, K);
+        (hits(&believed.pairs), believed.parting)
+    };
+    assert_eq!(with_repeat(30), (4, vec![true]));
+    assert_eq!(with_repeat(0), (0, vec![false]));
+}
+
+#[test]
+fn pairs_are_where_they_were_taken_from() {
+    // What the other tests rest on: the first mates cover the change.
+    let changed = Changed::new(6);
+    for p in changed.pairs(8) {
+        let at = find(&changed.haplotype, &p.mates[0].seq).unwrap();
+        assert!((at + K as usize..at + READ - K as usize).contains(&500));
+    }
+}
