@@ -10,6 +10,7 @@ use crate::affine::{self, Step};
 use crate::assemble::Contig;
 use crate::change::{Change, left_align};
 use crate::pieces::{End, NEAR, Piece, best_pieces};
+use crate::tract::LONGEST_UNIT;
 
 /// A change, and the sequences a read is weighed against to tell whether it has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,17 @@ pub struct Finding {
 const BEYOND: usize = 500;
 /// An end of a contig this short may go unaligned without being taken for a breakpoint.
 const LOOSE_END: usize = 12;
+
+/// Bases of no repeat that stand between a changed base and the end of its contig, at least.
+const BESIDE: usize = 5;
+/// Bases from which a stretch that repeats a unit is more than chance.
+const REPEATING: usize = 10;
+
+/// How many bases from the first on repeat a unit.
+fn repeats(bases: &[&u8]) -> usize {
+    let run = |unit: usize| unit + bases.iter().zip(&bases[unit..]).take_while(|(a, b)| a == b).count();
+    (1..=LONGEST_UNIT.min(bases.len())).map(run).filter(|&n| n >= REPEATING).max().unwrap_or(0)
+}
 
 /// Bases between two pieces that may have been turned round, at least, and how far beyond them in the genome is looked.
 const SHORTEST_TURN: usize = 25;
@@ -217,7 +229,7 @@ impl Oriented<'_> {
             );
         }
         found.extend(self.novel_ends(&first, &last));
-        found.retain(|f| self.is_novel(&f.at));
+        found.retain(|f| self.is_novel(&f.at) && self.is_held(f));
         // Where two pieces overlap both may show a change.
         let mut seen = HashSet::new();
         found.retain(|f| seen.insert(f.change.clone()));
@@ -277,6 +289,17 @@ impl Oriented<'_> {
         self.novel[range].iter().any(|&n| n)
     }
 
+    /// Whether the contig goes on far enough on both sides of a small change to tell it from a breakpoint just there, or from another
+    /// length of a repeat that the contig ends in.
+    fn is_held(&self, f: &Finding) -> bool {
+        let Change::Allele { reference, alternative, .. } = &f.change else { return true };
+        let least = if reference.len() == alternative.len() { BESIDE } else { LOOSE_END };
+        let before = self.seq[..f.at.start].iter().rev();
+        let after = self.seq[f.at.end..].iter();
+        let held = |flank: &[&u8]| flank.len() >= least && flank.len() - repeats(flank) >= BESIDE;
+        held(&before.collect::<Vec<_>>()) && held(&after.collect::<Vec<_>>())
+    }
+
     /// The whole contig as one alignment, if first and last piece are in order and near each other.
     fn as_one(&self, first: &Piece, last: &Piece) -> Option<(Vec<Finding>, [Piece; 2])> {
         let in_order = first.chrom == last.chrom
@@ -302,7 +325,7 @@ impl Oriented<'_> {
         }
         let mapq = self.pieces.iter().map(|p| p.mapq).max().unwrap_or(0);
         let mut found = self.differences(&alignment, region, bases, (0, self.seq.len()), mapq);
-        found.retain(|f| self.is_novel(&f.at));
+        found.retain(|f| self.is_novel(&f.at) && self.is_held(f));
         let from = start + alignment.start;
         let query = (0, self.seq.len());
         let whole = Piece { query, target: (from, from + alignment.target_len()), mapq, ..*first };

@@ -84,6 +84,10 @@ const LOCAL: usize = 1000;
 const TURNED: (u32, f64) = (7, 0.25);
 const JUMPED: (u32, f64) = (4, 0.15);
 
+/// The same in other libraries, in which a strand may fold back once in a while.
+const RARELY_TURNED: (u32, f64) = (2, 0.0);
+const NEVER: (u32, f64) = (0, 0.0);
+
 /// Whether a junction may be an artefact of a library that folds, by what such have at most when they turn round and when not. A hairpin
 /// of a repeat may lie in two places far apart, but its sequence shows what it is.
 fn folded(call: &Call, [turned, jumped]: [(u32, f64); 2]) -> bool {
@@ -128,8 +132,9 @@ fn doubt_the_few(calls: &mut [Call]) {
 pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
     doubt_the_few(&mut calls);
     calls.sort_by(|a, b| {
-        let rank =
-            |c: &Call| (c.genotype.filters.len(), std::cmp::Reverse(c.genotype.quality as i64), c.locus);
+        let loose = |c: &Call| matches!(c.change, Change::Novel { .. });
+        let quality = |c: &Call| std::cmp::Reverse(c.genotype.quality as i64);
+        let rank = |c: &Call| (c.genotype.filters.len(), loose(c), quality(c), c.locus);
         rank(a).cmp(&rank(b)).then_with(|| a.change.cmp(&b.change))
     });
     // Alleles are copies when they are equal; only junctions and loose ends, which are few, are compared by distance.
@@ -138,7 +143,10 @@ pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
     for call in calls {
         let fresh = match &call.change {
             Change::Allele { .. } => alleles.insert(call.change.clone()),
-            change => !structural.iter().any(|&i| same(&kept[i].change, change)),
+            change => {
+                !structural.iter().any(|&i| same(&kept[i].change, change))
+                    && !kept.iter().any(|k| k.genotype.filters.is_empty() && begins(&k.change, change))
+            }
         };
         if fresh {
             if !matches!(call.change, Change::Allele { .. }) {
@@ -166,9 +174,18 @@ pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
             }
             None => (class_of(&kept[i].change), vec![kept[i].clone()]),
         };
-        // Two junctions bear each other out, unless both are of the few molecules that artefacts have.
-        let most = if calls.len() > 1 { [JUMPED; 2] } else { [TURNED, JUMPED] };
-        if library.folds && calls.iter().all(|call| folded(call, most)) {
+        // Where reads end a few bases beyond, it is not known what is there.
+        if let [Call { change: Change::Novel { sequence, .. }, genotype, .. }] = &mut calls[..]
+            && sequence.len() < STRUCTURAL
+        {
+            genotype.filters.insert(Filter::ReadEnds);
+        }
+        // Two junctions bear each other out, unless both are of the few molecules that artefacts have, or both are hairpins: an
+        // inversion has no base twice.
+        let apart = calls.len() > 1 && !calls.iter().all(|call| call.turns_back);
+        let most = if apart { [JUMPED; 2] } else { [TURNED, JUMPED] };
+        let most = if library.folds { most } else { [RARELY_TURNED, NEVER] };
+        if calls.iter().all(|call| folded(call, most)) {
             calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
         }
         events.push(Event { class, calls });
@@ -215,6 +232,18 @@ fn same(a: &Change, b: &Change) -> bool {
         }
         (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => near(x, y, SAME) && x.side == y.side,
         _ => false,
+    }
+}
+
+/// Whether a loose end is the beginning, or the other side, of what `whole` shows to its end: a junction there, or an insertion.
+fn begins(whole: &Change, loose: &Change) -> bool {
+    let Change::Novel { end, .. } = loose else { return false };
+    match whole {
+        Change::Junction { ends, .. } => ends.iter().any(|e| near(e, end, SAME)),
+        Change::Allele { chrom, pos, reference, alternative } => {
+            *chrom == end.chrom && alternative.len() > reference.len() + SAME && pos.abs_diff(end.pos) <= SAME
+        }
+        Change::Novel { .. } => false,
     }
 }
 

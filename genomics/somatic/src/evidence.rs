@@ -137,15 +137,15 @@ pub fn weigh(
 const ELSEWHERE: f64 = 3.0;
 
 /// Log-odds of a mate for finding `f` by the haplotypes that have it and those that lack it. A read that clearly comes from one that does
-/// not reach the place, as from beyond another junction of the contig, says nothing.
-fn by_haplotypes(weighed: &Weighed, haplotypes: &[Haplotype], f: usize) -> f64 {
+/// not reach the place, as from beyond another junction of the contig, says nothing: `None`.
+fn by_haplotypes(weighed: &Weighed, haplotypes: &[Haplotype], f: usize) -> Option<f64> {
     let best = |has: Option<bool>| {
         let own = haplotypes.iter().zip(&weighed.likelihood).filter(|(h, _)| h.has[f] == has);
         own.map(|(_, l)| *l).fold(f64::NEG_INFINITY, f64::max)
     };
     let (with, without) = (best(Some(true)), best(Some(false)));
     let tells = with.is_finite() && without.is_finite() && best(None) < with.max(without) + ELSEWHERE;
-    if tells { with - without } else { 0.0 }
+    tells.then_some(with - without)
 }
 
 /// All that speaks for or against the changes of one contig.
@@ -185,7 +185,7 @@ impl<'a> Evidence<'a> {
     fn log_odds(&self, weighed: &Weighed, f: usize, length: Option<&LengthChange<'_>>) -> f64 {
         match length {
             Some(change) => change.log_odds(weighed, &self.recruits[weighed.recruit].at, self.errors),
-            None => by_haplotypes(weighed, &self.haplotypes, f),
+            None => by_haplotypes(weighed, &self.haplotypes, f).unwrap_or(0.0),
         }
     }
 
@@ -218,7 +218,8 @@ impl<'a> Evidence<'a> {
         let mut heads: [Vec<u32>; 2] = Default::default();
         for weighed in &self.weighed {
             let end = weighed.at() + weighed.read.seq.len() as i32;
-            if weighed.at() <= at.start as i32 && end >= at.end as i32 {
+            let here = by_haplotypes(weighed, &self.haplotypes, f).is_some();
+            if here && weighed.at() <= at.start as i32 && end >= at.end as i32 {
                 let pair = self.recruits[weighed.recruit].pair;
                 heads[usize::from(self.pairs[pair as usize].sample)].push(self.molecules.of(pair));
             }

@@ -1,6 +1,6 @@
 //! A place where the tumour may have changed: its contig, the reads of both samples on it, and what was made of them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::{NORMAL, TUMOUR};
@@ -167,25 +167,34 @@ impl Locus {
             supporting.sort_unstable();
             let (change, kind) = (finding.change.clone(), params.kind);
             let molecules = params.molecules[usize::from(TUMOUR)];
-            let turns_back =
-                !matches!(change, Change::Allele { .. }) && turns_back(&self.contig.seq, &finding.at);
+            let turn = match change {
+                Change::Allele { .. } => HINGE,
+                _ => NEAR,
+            };
+            let turns_back = turns_back(&self.contig.seq, &finding.at, turn);
             Call { change, kind, genotype, turns_back, locus: number, finding: f, molecules, supporting }
         };
         self.contig.findings.iter().enumerate().map(judge_one).collect()
     }
 }
 
-/// Bases in a row before a junction that stand behind it in reverse, from which a strand has folded back on itself there.
+/// Bases in a row before a change that stand behind it in reverse, from which a strand has folded back on itself there.
 const ARM: usize = 20;
-/// Bases from the junction within which they lie.
+/// Bases from the change within which they lie.
 const NEAR: usize = 200;
 
-/// Whether `seq` has before `at` what it has after it as well, in reverse: the two arms of a hairpin.
-fn turns_back(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
-    let before = seq[at.start.saturating_sub(NEAR)..(at.start + ARM).min(seq.len())].windows(ARM);
-    let before: HashSet<Vec<u8>> = before.map(revcomp).collect();
+/// Bases from where the strand turns within which a small change is its doing.
+const HINGE: usize = 15;
+
+/// Whether `seq` has before `at` what it has after it as well, in reverse: the two arms of a hairpin, the middle of which is at most
+/// `turn` bases from `at`.
+fn turns_back(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
+    let from = at.start.saturating_sub(NEAR);
+    let before = seq[from..(at.start + ARM).min(seq.len())].windows(ARM);
+    let before: HashMap<Vec<u8>, usize> = before.zip(from..).map(|(arm, i)| (revcomp(arm), i)).collect();
     let from = at.end.saturating_sub(ARM).max(at.start);
-    seq[from..(at.end + NEAR).min(seq.len())].windows(ARM).any(|after| before.contains(after))
+    let mut after = seq[from..(at.end + NEAR).min(seq.len())].windows(ARM).zip(from..);
+    after.any(|(arm, j)| before.get(arm).is_some_and(|i| ((i + j + ARM) / 2).abs_diff(at.start) <= turn))
 }
 
 fn is_small(change: &Change) -> bool {

@@ -10,6 +10,7 @@ use genuma_reads::fasta::Reference;
 
 use crate::assemble::Contig;
 use crate::change::{Breakend, Side};
+use crate::tract::LONGEST_UNIT;
 
 /// Two pieces this near in the genome and in order are aligned as one.
 pub(crate) const NEAR: usize = 600;
@@ -169,7 +170,7 @@ pub(crate) fn best_pieces(contig: &Contig, hits: &[Hit], genome: &Reference) -> 
         .flat_map(|h| {
             Piece::of(h, &contig.seq, genome).into_iter().map(|(p, score)| (p, score, !h.is_secondary))
         })
-        .filter(|(_, score, _)| *score >= 15)
+        .filter(|(piece, score, _)| *score >= 15 && !is_repeat(&contig.seq[piece.query.0..piece.query.1]))
         .map(|(piece, score, primary)| Candidate { piece, score, primary, mates: [0; 2] })
         .collect();
     candidates.sort_by_key(|c| (c.piece.query, Reverse((c.primary, c.score)), c.piece.chrom, c.piece.target));
@@ -190,6 +191,17 @@ pub(crate) fn best_pieces(contig: &Contig, hits: &[Hit], genome: &Reference) -> 
         return best_way(&candidates);
     }
     way
+}
+
+/// Bases of a piece that a tandem repeat must leave for it to lie in one place.
+const OWN: usize = 24;
+
+/// Whether a stretch is one tandem repeat but for a few bases: it fits wherever the unit is repeated, and best where that is longest.
+fn is_repeat(seq: &[u8]) -> bool {
+    (1..=LONGEST_UNIT.min(seq.len())).any(|unit| {
+        let same = seq.iter().zip(&seq[unit..]).filter(|(a, b)| a == b).count();
+        same + unit + OWN > seq.len() && same * 10 >= (seq.len() - unit) * 9
+    })
 }
 
 /// Mapping quality under which the mates are asked.
