@@ -7,6 +7,7 @@ use common::Rng;
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::compare::{Compared, Finding};
 use genuma_somatic::haplotype::{Haplotype, of, of_rival};
+use genuma_somatic::locus::{Locus, find_rivals};
 
 /// One small change: where it is in the normal sequence, bases removed, bases put there.
 type Edit<'a> = (usize, usize, &'a [u8]);
@@ -211,4 +212,24 @@ fn a_rival_has_what_it_shows_too() {
     assert_eq!(of_rival(&both, &elsewhere), None);
     let nowhere = Compared { diagonals: [None; 2], ..first };
     assert_eq!(of_rival(&both, &nowhere), None);
+}
+
+#[test]
+fn loci_of_one_place_are_rivals_the_deepest_first() {
+    let normal = Rng(12).sequence(6000);
+    let locus = |places: &[usize], depth: usize| {
+        let bases = substitutions(&normal, places);
+        let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
+        Locus::new(Compared { depth, ..contig(&normal, &edits) }, &[], &[], [1; 2])
+    };
+    let mut loci = vec![
+        locus(&[1000], 5),
+        locus(&[1010], 20),
+        locus(&[5000], 9),
+        locus(&[960, 5030], 8),
+        locus(&[3000], 9),
+    ];
+    find_rivals(&mut loci);
+    let rivals: Vec<&[usize]> = loci.iter().map(|l| &l.rivals[..]).collect();
+    assert_eq!(rivals, [&[1, 3][..], &[3, 0], &[3], &[1, 2, 0], &[]]);
 }
