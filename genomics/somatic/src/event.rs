@@ -84,9 +84,11 @@ const LOCAL: usize = 1000;
 const TURNED: (u32, f64) = (7, 0.25);
 const JUMPED: (u32, f64) = (4, 0.15);
 
-/// Whether a junction may be an artefact of a library that folds, by what such have at most when they turn round and when not.
+/// Whether a junction may be an artefact of a library that folds, by what such have at most when they turn round and when not. A hairpin
+/// of a repeat may lie in two places far apart, but its sequence shows what it is.
 fn folded(call: &Call, [turned, jumped]: [(u32, f64); 2]) -> bool {
     let (most, share) = match &call.change {
+        _ if call.turns_back => turned,
         Change::Junction { ends: [a, b], .. } if a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= LOCAL => {
             if a.side == b.side { turned } else { jumped }
         }

@@ -133,14 +133,19 @@ pub fn weigh(
     recruits.iter().enumerate().filter_map(weigh_one).collect()
 }
 
-/// Log-odds of a mate for finding `f` by the haplotypes that have it and those that lack it.
+/// Log-likelihood by which a read fits where it lies better than elsewhere.
+const ELSEWHERE: f64 = 3.0;
+
+/// Log-odds of a mate for finding `f` by the haplotypes that have it and those that lack it. A read that clearly comes from one that does
+/// not reach the place, as from beyond another junction of the contig, says nothing.
 fn by_haplotypes(weighed: &Weighed, haplotypes: &[Haplotype], f: usize) -> f64 {
-    let best = |has: bool| {
+    let best = |has: Option<bool>| {
         let own = haplotypes.iter().zip(&weighed.likelihood).filter(|(h, _)| h.has[f] == has);
         own.map(|(_, l)| *l).fold(f64::NEG_INFINITY, f64::max)
     };
-    let (with, without) = (best(true), best(false));
-    if with.is_finite() && without.is_finite() { with - without } else { 0.0 }
+    let (with, without) = (best(Some(true)), best(Some(false)));
+    let tells = with.is_finite() && without.is_finite() && best(None) < with.max(without) + ELSEWHERE;
+    if tells { with - without } else { 0.0 }
 }
 
 /// All that speaks for or against the changes of one contig.

@@ -16,8 +16,8 @@ const FEW: usize = 6;
 pub struct Haplotype {
     /// Its bases.
     pub seq: Vec<u8>,
-    /// For each finding of the contig, whether the haplotype has the change.
-    pub has: Vec<bool>,
+    /// For each finding of the contig, whether the haplotype has the change; `None` when it does not reach its place.
+    pub has: Vec<Option<bool>>,
     /// What turns a contig coordinate into one of `seq`: a number for each stretch without gaps, without repetitions.
     pub shifts: Vec<i32>,
 }
@@ -47,8 +47,12 @@ pub fn of_rival(contig: &Compared, rival: &Compared) -> Option<Haplotype> {
             let start = usize::try_from(window.start as i32 + shift).ok()?;
             rival.seq.get(start..start + window.len())
         };
-        rival.findings.iter().any(|other| event::alike(&other.change, &f.change))
-            || shifts.iter().any(|&shift| there(shift) == Some(&contig.seq[window.clone()]))
+        let same = rival.findings.iter().any(|other| event::alike(&other.change, &f.change))
+            || shifts.iter().any(|&shift| there(shift) == Some(&contig.seq[window.clone()]));
+        let reaches = |&shift: &i32| {
+            f.at.start as i32 + shift >= 0 && f.at.start as i32 + shift <= rival.seq.len() as i32
+        };
+        (same || shifts.iter().any(reaches)).then_some(same)
     };
     let has = contig.findings.iter().map(shows).collect();
     Some(Haplotype { seq: rival.seq.clone(), has, shifts })
@@ -73,13 +77,16 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Whether the frame shows what `f` has changed, if the change is not undone.
-    fn holds(&self, f: &Finding) -> bool {
+    /// Whether the frame shows what `f` has changed, if the change is not undone; `None` when it does not reach the place.
+    fn holds(&self, f: &Finding) -> Option<bool> {
         let parted = !matches!(f.change, Change::Allele { .. });
         // At its own edge the frame goes on as the normal does.
-        let beyond =
-            self.after.is_some() && f.at.start >= self.to || self.before.is_some() && f.at.end <= self.from;
-        f.at.start >= self.from && f.at.end <= self.to && !(parted && beyond)
+        let edge =
+            self.after.is_some() && f.at.start == self.to || self.before.is_some() && f.at.end == self.from;
+        match f.at.start >= self.from && f.at.end <= self.to {
+            true => Some(!(parted && edge)),
+            false => (parted && edge).then_some(false),
+        }
     }
 }
 
@@ -136,12 +143,14 @@ fn choices(n: usize) -> Vec<Vec<bool>> {
 }
 
 fn spell(contig: &Compared, frame: &Frame, edits: &[Edit], kept: &[bool]) -> Haplotype {
-    let mut has: Vec<bool> = contig.findings.iter().map(|f| frame.holds(f)).collect();
+    let mut has: Vec<Option<bool>> = contig.findings.iter().map(|f| frame.holds(f)).collect();
     let mut seq = frame.before.unwrap_or_default().to_vec();
     let mut shifts = vec![seq.len() as i32 - frame.from as i32];
     let mut at = frame.from;
-    let undone =
-        edits.iter().zip(kept).filter(|(edit, kept)| !**kept && frame.holds(&contig.findings[edit.finding]));
+    let undone = edits
+        .iter()
+        .zip(kept)
+        .filter(|(edit, kept)| !**kept && frame.holds(&contig.findings[edit.finding]).is_some());
     for (edit, _) in undone {
         // Of two edits that overlap only one can be undone.
         if edit.at.start < at {
@@ -151,7 +160,7 @@ fn spell(contig: &Compared, frame: &Frame, edits: &[Edit], kept: &[bool]) -> Hap
         seq.extend_from_slice(edit.normal);
         at = edit.at.end;
         shifts.push(seq.len() as i32 - at as i32);
-        has[edit.finding] = false;
+        has[edit.finding] = Some(false);
     }
     seq.extend_from_slice(&contig.seq[at..frame.to]);
     seq.extend_from_slice(frame.after.unwrap_or_default());

@@ -156,7 +156,8 @@ const FEWEST: u32 = 2;
 /// A change puts k interesting k-mers in a row into a read, or as many as the read holds, and at the inner ends of the
 /// row the samples part. A wrong base that several reads have makes the same row, but at its ends it is too seldom for
 /// the depth there, which the picking knew and left those ends out (see [`crate::select`]), or which shows when a molecule counts but
-/// once. So a row without a parting k-mer is an error, unless it is longer than a wrong base makes it.
+/// once. So a row without a parting k-mer is an error, unless it is longer than a wrong base makes it: without a gap, as at great
+/// depth every second read has two wrong bases that recur.
 pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
     let all = labelled.len();
     let mut pairs = without_copies(labelled);
@@ -179,7 +180,8 @@ pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
         let mut kept = Vec::with_capacity(hits.len());
         for row in hits.chunk_by(|a, b| a.span == k && b.span == k && b.at <= a.at + k) {
             let parts = row.iter().any(|hit| parting[hit.rank as usize]);
-            if parts || row.len() as u32 > k + NOVEL_BEYOND_K {
+            let mut unbroken = row.chunk_by(|a, b| b.at == a.at + 1);
+            if parts || unbroken.any(|run| run.len() as u32 > k + NOVEL_BEYOND_K) {
                 kept.extend_from_slice(row);
             }
         }

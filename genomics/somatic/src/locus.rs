@@ -1,5 +1,8 @@
 //! A place where the tumour may have changed: its contig, the reads of both samples on it, and what was made of them.
 
+use std::collections::HashSet;
+
+use genuma_reads::dna::revcomp;
 use genuma_reads::{NORMAL, TUMOUR};
 
 use crate::change::Change;
@@ -25,6 +28,8 @@ pub struct Call {
     pub genotype: Genotype,
     /// Molecules of the tumour at the place, whether they tell the alleles apart or not.
     pub molecules: u32,
+    /// Whether the contig goes on behind the change as the reverse complement of what is before it.
+    pub turns_back: bool,
     /// Index of the locus that shows it.
     pub locus: usize,
     /// Index of the finding on its contig.
@@ -162,10 +167,25 @@ impl Locus {
             supporting.sort_unstable();
             let (change, kind) = (finding.change.clone(), params.kind);
             let molecules = params.molecules[usize::from(TUMOUR)];
-            Call { change, kind, genotype, locus: number, finding: f, molecules, supporting }
+            let turns_back =
+                !matches!(change, Change::Allele { .. }) && turns_back(&self.contig.seq, &finding.at);
+            Call { change, kind, genotype, turns_back, locus: number, finding: f, molecules, supporting }
         };
         self.contig.findings.iter().enumerate().map(judge_one).collect()
     }
+}
+
+/// Bases in a row before a junction that stand behind it in reverse, from which a strand has folded back on itself there.
+const ARM: usize = 20;
+/// Bases from the junction within which they lie.
+const NEAR: usize = 200;
+
+/// Whether `seq` has before `at` what it has after it as well, in reverse: the two arms of a hairpin.
+fn turns_back(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
+    let before = seq[at.start.saturating_sub(NEAR)..(at.start + ARM).min(seq.len())].windows(ARM);
+    let before: HashSet<Vec<u8>> = before.map(revcomp).collect();
+    let from = at.end.saturating_sub(ARM).max(at.start);
+    seq[from..(at.end + NEAR).min(seq.len())].windows(ARM).any(|after| before.contains(after))
 }
 
 fn is_small(change: &Change) -> bool {

@@ -146,7 +146,7 @@ struct Contigs {
 
 /// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
 /// between strangers one base in some thousands, in one person one in millions.
-const TWO_PEOPLE: f64 = 3e-5;
+const TWO_PEOPLE: f64 = 1e-4;
 
 /// Runs `work` on `0..n` from several threads, each with a state of its own, and returns the results in order.
 pub(crate) fn in_order<S, T: Send>(

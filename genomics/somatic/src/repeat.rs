@@ -8,7 +8,7 @@ use crate::lay::Recruit;
 use crate::recruit::Kept;
 use crate::slippage::Repeat;
 use crate::tract::LONGEST_UNIT;
-use genuma_reads::NORMAL;
+use genuma_reads::{NORMAL, TUMOUR};
 
 /// Copies of a unit from which its repeats are weighed by their length: homopolymers, longer units.
 const COPIES: [usize; 2] = [6, 3];
@@ -25,8 +25,8 @@ pub struct LengthChange<'a> {
     pub repeat: Repeat,
     /// Its bases in the tumour.
     pub tumour: usize,
-    /// Its bases in the normal: one length, or two.
-    pub normal: Vec<usize>,
+    /// Its bases in the normal, one length or two, and in other alleles of the tumour that more reads show.
+    pub others: Vec<usize>,
     /// How many reads of the normal tell a length, and how many of them the tumour's.
     told: [f64; 2],
 }
@@ -88,40 +88,50 @@ impl<'a> LengthChange<'a> {
     ) -> Option<LengthChange<'a>> {
         let (repeat, before) = changed_repeat(contig, f)?;
         let tumour = repeat.len();
-        let mut shown: Vec<usize> = weighed
-            .iter()
-            .filter(|w| pairs[recruits[w.recruit].pair as usize].sample == NORMAL)
-            .filter_map(|w| repeat.in_read(&contig.seq, &w.read.seq, &recruits[w.recruit].at))
-            .collect();
-        shown.sort_unstable();
+        let shown_in = |sample: u8| {
+            let mut shown: Vec<usize> = weighed
+                .iter()
+                .filter(|w| pairs[recruits[w.recruit].pair as usize].sample == sample)
+                .filter_map(|w| repeat.in_read(&contig.seq, &w.read.seq, &recruits[w.recruit].at))
+                .collect();
+            shown.sort_unstable();
+            shown
+        };
+        let shown = shown_in(NORMAL);
         let all = shown.len() as f64;
         let own = shown.iter().filter(|&&l| l == tumour).count() as f64;
         let germline = |same: &&[usize]| same.len() >= 3 && same.len() as f64 >= GERMLINE * all;
-        let mut normal: Vec<usize> = shown
+        let mut others: Vec<usize> = shown
             .chunk_by(|a, b| a == b)
             .filter(germline)
             .map(|same| same[0])
             .filter(|&l| l != tumour)
             .collect();
-        if normal.is_empty() {
-            normal.push(before);
+        if others.is_empty() {
+            others.push(before);
         }
-        Some(LengthChange { contig: &contig.seq, repeat, tumour, normal, told: [all, own] })
+        // A slip of another allele of the tumour would take its reads for its own, being nearer to them than the normal is.
+        let in_tumour = shown_in(TUMOUR);
+        let with_it = in_tumour.iter().filter(|&&l| l == tumour).count();
+        let more = |same: &&[usize]| same.len() > with_it && !others.contains(&same[0]);
+        let rivals: Vec<usize> = in_tumour.chunk_by(|a, b| a == b).filter(more).map(|s| s[0]).collect();
+        others.extend(rivals);
+        Some(LengthChange { contig: &contig.seq, repeat, tumour, others, told: [all, own] })
     }
 
     /// Log-odds of a mate for the tumour's length: 0 when it does not show one.
     pub fn log_odds(&self, weighed: &Weighed, offsets: &[i32], errors: &Errors) -> f64 {
         let Some(shown) = self.in_read(weighed, offsets) else { return 0.0 };
         let of = |length: usize| errors.slippage.probability(self.repeat.unit, length, shown);
-        let normal = self.normal.iter().map(|&l| of(l)).fold(0.0, f64::max);
+        let other = self.others.iter().map(|&l| of(l)).fold(0.0, f64::max);
         // How often the normal's allele shows the tumour's length here is best told by the normal's reads here.
-        let normal = if shown == self.tumour {
+        let other = if shown == self.tumour {
             let [all, own] = self.told;
-            normal.max((normal * GENERAL + own) / (GENERAL + all))
+            other.max((other * GENERAL + own) / (GENERAL + all))
         } else {
-            normal
+            other
         };
-        (of(self.tumour) / normal).ln()
+        (of(self.tumour) / other).ln()
     }
 
     fn in_read(&self, weighed: &Weighed, offsets: &[i32]) -> Option<usize> {

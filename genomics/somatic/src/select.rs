@@ -110,7 +110,7 @@ impl Select {
                 if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most.min(self.most) };
             // One read of the normal may be wrong.
             let most = if tumour >= CLEAR.max(2 * self.least) { most.max(1.0) } else { most };
-            if f64::from(normal) > most || parting && f64::from(tumour) < bar {
+            if f64::from(normal) > most || f64::from(tumour) < bar {
                 continue;
             }
             let (first, last) = (slot as u64 >> 2, slot as u64 & 3);
