@@ -53,32 +53,33 @@ fn holds(library: &str, least: [[f64; 2]; 3]) {
     assert!(enough, "{library}: {scores:?} where {least:?} is asked\n{tables}");
 }
 
-/// Two samplings of the same cells: next to nothing passes.
-fn is_no_tumour(library: &str) {
+/// Two samplings of the same cells: at most so many records pass.
+fn is_no_tumour(library: &str, most: usize) {
     let data = simulate(&format!("{library}-same"), "7", &[&["--library", library], &NONE]);
     let out = scratch(&format!("{library}-same-calls"));
     run(data.call(&out)).well();
     let passed = filters(&out).iter().filter(|f| *f == "PASS").count();
-    assert!(passed <= 1, "{library}: {passed} pass");
+    assert!(passed <= most, "{library}: {passed} pass");
 }
 
 #[test]
 fn a_whole_genome_library() {
     holds("wgs", [[0.95, 0.97], [0.85, 0.92], [0.8, 0.9]]);
-    is_no_tumour("wgs");
+    is_no_tumour("wgs", 1);
 }
 
 #[test]
 fn fixed_tissue() {
     // Two fifths of the pairs are copies and coverage is uneven: some places have next to no molecules of the normal.
     holds("ffpe", [[0.55, 0.9], [0.4, 0.85], [0.7, 0.9]]);
-    is_no_tumour("ffpe");
+    // Deaminated cytosine that three molecules share.
+    is_no_tumour("ffpe", 10);
 }
 
 #[test]
 fn a_library_that_folds_back() {
     holds("transposase", [[0.9, 0.97], [0.85, 0.9], [0.7, 0.9]]);
-    is_no_tumour("transposase");
+    is_no_tumour("transposase", 1);
 }
 
 #[test]
@@ -87,15 +88,18 @@ fn what_is_amplified_costs_what_its_reads_cost() {
     let data = simulate("amplified", "8", &[&["--library", "wgs"], &size]);
     let out = scratch("amplified-calls");
     run(data.call(&out)).well();
-    // Two spans of some 15 kb: were they picked as new, it would be by the ten thousand.
-    let ledger = json(&out.join("summary.json"))["ledger"]["lines"].clone();
-    let picked = ledger.as_array().expect("lines").iter().find(|l| {
-        l["what"].as_str().is_some_and(|what| what.contains("k-mers of the tumour that the normal lacks"))
-    });
-    let picked = picked.and_then(|l| l["count"].as_u64()).expect("the picks are counted");
-    assert!((31..6000).contains(&picked), "{picked} k-mers picked");
+    let lines = json(&out.join("summary.json"))["ledger"]["lines"].clone();
+    let count = |what: &str| {
+        let line = lines.as_array().expect("lines").iter().find(|l| l["what"] == what);
+        line.and_then(|l| l["count"].as_u64()).unwrap_or_else(|| panic!("no line {what}"))
+    };
+    // Most of the tumour's pairs lie in two amplified spans. Those with errors that recur there are taken up, but not all.
+    let (read, taken) = (count("tumour: pairs read"), count("pairs with such k-mers"));
+    assert!(read > 80_000 && taken * 4 < read, "{taken} of {read} pairs taken up");
     let (scores, tables) = scores(&data, &out);
-    assert!(scores[0][0] >= 0.8 && scores[0][1] >= 0.95, "{tables}");
+    for [recall, precision] in &scores[..2] {
+        assert!(*recall >= 0.9 && *precision >= 0.85, "{tables}");
+    }
 }
 
 #[test]

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use genuma_reads::{Lane, LaneFiles, Meter, dna};
+use genuma_reads::{Lane, LaneFiles, Mate, Meter, Pair, dna};
 
 use crate::encode::pack;
 use crate::pipeline::Scattered;
 use crate::plan::Plan;
 use crate::{
-    AsRead, CountParams, CountStats, Counted, Error, RootCounters, SPECTRUM_SLOTS, count, least_memory,
+    AsRead, CountParams, CountStats, Counted, Error, Prepare, RootCounters, SPECTRUM_SLOTS, count,
+    least_memory,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -42,7 +43,8 @@ pub fn by_definition(kmer: &[u8]) -> u64 {
     key(kmer).min(key(&dna::revcomp(kmer)))
 }
 
-type Roots = BTreeMap<u64, [[u32; 2]; 16]>;
+type Counters = [[u32; 2]; 16];
+type Roots = BTreeMap<u64, Counters>;
 type Read = (Vec<u8>, Vec<u8>);
 
 /// Counts of all reads, `reads[sample]`.
@@ -93,11 +95,11 @@ impl Files {
 const SMALL: Plan =
     Plan { bins: 1, parts: 0, extent: 4096, extents: 1, private: 256, pieces: 64, slots: 1024, room: 4096 };
 
-fn all(root: &RootCounters, picks: &mut Vec<(u64, [[u32; 2]; 16])>) {
+fn all(root: &RootCounters, picks: &mut Vec<(u64, Counters)>) {
     picks.push((root.stem, root.counts));
 }
 
-fn count_all(lanes: &[Lane], params: &CountParams) -> Result<Counted<(u64, [[u32; 2]; 16])>, Error> {
+fn count_all(lanes: &[Lane], params: &CountParams) -> Result<Counted<(u64, Counters)>, Error> {
     Ok(count(lanes, params, &Meter::default(), || AsRead, |_| all)?.0)
 }
 
@@ -221,6 +223,55 @@ fn sorted_kmers_are_those_of_a_plain_map() {
                 assert_eq!(sorted.len(), expected.len() as u64);
             }
         }
+    }
+}
+
+/// Leaves the first half of each mate and adds its first k letters backwards.
+struct Halves {
+    k: usize,
+    pairs: u64,
+}
+
+/// The letters added for a read.
+fn backwards(seq: &[u8], k: usize) -> Option<Vec<u8>> {
+    let start = seq.get(..k).filter(|start| start.iter().all(|b| b"ACGT".contains(b)))?;
+    Some(start.iter().rev().copied().collect())
+}
+
+impl Prepare for Halves {
+    fn prepare<'a>(&mut self, pair: Pair<'a>, _: u8, added: &mut Vec<u8>) -> Pair<'a> {
+        self.pairs += 1;
+        let half = |mate: Mate<'a>| {
+            let len = mate.seq.len() / 2;
+            Mate { seq: &mate.seq[..len], qual: &mate.qual[..len] }
+        };
+        pair.mates.iter().for_each(|mate| added.extend(backwards(mate.seq, self.k).unwrap_or_default()));
+        Pair { mates: pair.mates.map(half), ..pair }
+    }
+}
+
+#[test]
+fn pairs_are_counted_as_they_were_prepared() {
+    let reads = awkward_reads(400, 8);
+    let files = Files::new(&reads);
+    for k in [24, 31] {
+        let prepared = reads.each_ref().map(|reads| -> Vec<Read> {
+            let half = |(seq, qual): &Read| (seq[..seq.len() / 2].to_vec(), qual[..seq.len() / 2].to_vec());
+            let added = |(seq, _): &Read| backwards(seq, k as usize).map(|seq| (seq, vec![b'I'; k as usize]));
+            reads.iter().map(half).chain(reads.iter().filter_map(added)).collect()
+        });
+        let (counted, states) = count(
+            &files.lanes,
+            &files.params(k),
+            &Meter::default(),
+            || Halves { k: k as usize, pairs: 0 },
+            |_| all,
+        )
+        .expect("counted");
+        let found: Roots = counted.picks.into_iter().collect();
+        assert!(found == expected(&prepared, k, 0), "{k}");
+        let pairs: usize = reads.iter().map(|r| r.len() / 2).sum();
+        assert_eq!(states.iter().map(|s| s.pairs).sum::<u64>(), pairs as u64);
     }
 }
 

@@ -205,3 +205,25 @@ fn is_small(change: &Change) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hairpins_turn_back_and_other_junctions_do_not() {
+        let arm = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG";
+        let other = b"CTTGCAGGTCAATCGCGTATTCCGAGATGCAAGC";
+        let turn = b"TTACA";
+        let hairpin = [&other[..], arm, turn, &revcomp(arm), other].concat();
+        // Wherever between the arms the junction was put.
+        for at in other.len() + arm.len()..=other.len() + arm.len() + turn.len() {
+            assert!(turns_back(&hairpin, &(at..at)), "{at}");
+        }
+        let straight = [&other[..], arm, turn, arm, other].concat();
+        assert!(!turns_back(&straight, &(68..73)));
+        assert!(!turns_back(&[&arm[..], &revcomp(&arm[..12])].concat(), &(34..34)));
+        assert!(!turns_back(b"ACGT", &(2..2)));
+        assert!(!turns_back(b"", &(0..0)));
+    }
+}

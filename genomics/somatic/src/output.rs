@@ -227,7 +227,16 @@ mod tests {
     fn call(change: Change, supporting: &[u32]) -> Call {
         let genotype = Genotype { quality: 50.0, ..Genotype::default() };
         let supporting = supporting.to_vec();
-        Call { change, kind: Kind::Common, genotype, molecules: 0, locus: 0, finding: 0, supporting }
+        Call {
+            change,
+            kind: Kind::Common,
+            genotype,
+            molecules: 0,
+            turns_back: false,
+            locus: 0,
+            finding: 0,
+            supporting,
+        }
     }
 
     fn allele(genome: &Reference, chrom: usize, pos: usize, deleted: usize, alternative: &[u8]) -> Change {

@@ -10,6 +10,7 @@ use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::compare::{Compared, Finding, compare};
+use genuma_somatic::label::Read;
 
 const CASES: usize = 200;
 
@@ -362,4 +363,108 @@ fn a_long_insertion_is_known_from_each_side() {
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, right");
         }
     }
+}
+
+#[test]
+fn a_short_inversion_is_both_its_junctions() {
+    let mut rng = Rng(114);
+    let mut mapper = WORLD.placer.mapper();
+    let mut found = 0;
+    for _ in 0..CASES {
+        let (c, at) = (rng.within(0..2), rng.within(1000..38_000));
+        let len = rng.within(100..250);
+        let turned = revcomp(&chrom(c)[at..at + len]);
+        let seq = [&chrom(c)[at - 150..at], &turned, &chrom(c)[at + len..at + len + 150]].concat();
+        let expected = [
+            leftmost(&Change::Junction {
+                ends: [end(c, at - 1, Side::Left), end(c, at + len - 1, Side::Left)],
+                inserted: Vec::new(),
+                homology: 0,
+            }),
+            leftmost(&Change::Junction {
+                ends: [end(c, at, Side::Right), end(c, at + len, Side::Right)],
+                inserted: Vec::new(),
+                homology: 0,
+            }),
+        ];
+        let changes: Vec<Change> = compared(&seq, rng.chance(0.5), &mut mapper)
+            .findings
+            .iter()
+            .map(|f| leftmost(&f.change))
+            .collect();
+        found += usize::from(expected.iter().all(|e| changes.contains(e)));
+    }
+    assert!(found * 100 >= CASES * 98, "{found} of {CASES}");
+}
+
+#[test]
+fn a_change_on_poor_bases_alone_is_not_well_read() {
+    let mut rng = Rng(115);
+    let mut mapper = WORLD.placer.mapper();
+    let change = |rng: &mut Rng, removed: usize, added: &[u8]| {
+        let at = rng.within(1000..38_000);
+        [&chrom(0)[at - 120..at], added, &chrom(0)[at + removed..at + removed + 120]].concat()
+    };
+    let mut read = |seq: &[u8], weight: u16| {
+        let mut contig = contig(seq.to_vec(), &WORLD.known);
+        contig.weight[120] = weight;
+        let hits = mapper.map(b"contig", seq).unwrap();
+        let compared = compare(&contig, &hits, &WORLD.genome);
+        assert_eq!(compared.findings.len(), 1);
+        compared.is_well_read()
+    };
+    for _ in 0..20 {
+        let at = rng.within(1000..38_000);
+        let base = rng.another(chrom(0)[at]);
+        let seq = [&chrom(0)[at - 120..at], &[base], &chrom(0)[at + 1..at + 121]].concat();
+        assert!(!read(&seq, 20));
+        assert!(read(&seq, 100));
+    }
+    // Bases that are gone have no quality.
+    assert!(read(&change(&mut rng, 12, b""), 20));
+}
+
+#[test]
+fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
+    let mut rng = Rng(116);
+    let copy = rng.sequence(600);
+    let flanks: Vec<Vec<u8>> = (0..4).map(|_| rng.sequence(5000)).collect();
+    let one = [&flanks[0], &copy, &flanks[1]].map(Vec::as_slice).concat();
+    let two = [&flanks[2], &revcomp(&copy), &flanks[3]].map(Vec::as_slice).concat();
+    let contigs = [("one", one), ("two", two)].map(|(name, seq)| fasta::Contig { name: name.into(), seq });
+    let genome = Reference::from_contigs(contigs.into());
+    let folder = tempfile::tempdir().unwrap();
+    let (fasta, prefix) = (folder.path().join("genome.fa"), folder.path().join("genome"));
+    genome.write(&fasta).unwrap();
+    Placer::build(&fasta, &prefix, 1).unwrap();
+    let placer = Placer::load(&prefix, &genome).unwrap();
+    let mut mapper = placer.mapper();
+    let seqs: Vec<&[u8]> = genome.contigs.iter().map(|c| &c.seq[..]).collect();
+    let known = canonical(&seqs);
+    // The contig is bases 200 to 500 of the copy with one changed; fragments of 450 reach out of it to the right, which
+    // is to the left on the second sequence, where the copy is turned round.
+    let changed = replaced(&copy, 350, 1, &[rng.another(copy[350])]);
+    let seq = &changed[200..500];
+    let beyond: [Vec<Vec<u8>>; 2] = [
+        (0..6).map(|i| genome.contigs[0].seq[5620 + 9 * i..5770 + 9 * i].to_vec()).collect(),
+        (0..6).map(|i| revcomp(&genome.contigs[1].seq[4830 - 9 * i..4980 - 9 * i])).collect(),
+    ];
+    let mut at = |mates: &[Vec<u8>]| {
+        let mut contig = contig(seq.to_vec(), &known);
+        let read = |seq: &Vec<u8>| Read { qual: vec![37; seq.len()], seq: seq.clone() };
+        contig.beyond[1] = mates.iter().map(read).collect();
+        let hits = mapper.map(b"contig", seq).unwrap();
+        let compared = compare(&contig, &hits, &genome);
+        assert_eq!(compared.findings.len(), 1);
+        match compared.findings[0].change {
+            Change::Allele { chrom, pos, .. } => (chrom, pos, compared.findings[0].mapq),
+            _ => panic!("{:?}", compared.findings[0].change),
+        }
+    };
+    let first = at(&beyond[0]);
+    assert_eq!((first.0, first.1), (0, 5350));
+    let second = at(&beyond[1]);
+    assert_eq!((second.0, second.1), (1, 5000 + 599 - 350));
+    let none = at(&[]);
+    assert!(none.2 < 3 && first.2 > 20 && second.2 > 20, "{none:?} {first:?} {second:?}");
 }

@@ -16,7 +16,16 @@ const FOLDING: Library = Library { folds: true };
 
 fn call(change: Change, locus: usize, quality: f64) -> Call {
     let genotype = Genotype { quality, ..Genotype::default() };
-    Call { change, kind: Kind::Common, genotype, molecules: 0, locus, finding: 0, supporting: Vec::new() }
+    Call {
+        change,
+        kind: Kind::Common,
+        genotype,
+        molecules: 0,
+        turns_back: false,
+        locus,
+        finding: 0,
+        supporting: Vec::new(),
+    }
 }
 
 /// A call on `alternative` of `molecules` molecules, of a change that sequencers hardly make.
@@ -207,6 +216,14 @@ fn seldom_turns_nearby_are_doubted_in_a_library_that_folds() {
     ] {
         assert_eq!(reasons(std::slice::from_ref(&sound), &FOLDING), [[]], "{sound:?}");
     }
+}
+
+#[test]
+fn a_hairpin_is_told_by_its_sequence_wherever_its_arms_lie() {
+    let far = |turns_back| Call { turns_back, ..rare(junction((0, 1000, L), (1, 77_000, L)), 3, 80) };
+    assert_eq!(reasons(&[far(true)], &FOLDING), [[Filter::FoldBack]]);
+    assert_eq!(reasons(&[far(false)], &FOLDING), [[]]);
+    assert_eq!(reasons(&[far(true)], &CLEAN), [[]]);
 }
 
 #[test]

@@ -538,8 +538,10 @@ fn a_normal_that_cannot_tell_at_a_long_repeat_speaks_by_its_depth() {
     assert!(!with([40, 40]).contains(&Filter::NormalDepth));
 }
 
+type Trait = fn(&mut Vote);
+
 /// What is said of a tumour allele whose reads have a trait, where the others' reads have it or not.
-fn traits(of_tumour_allele: fn(&mut Vote), of_normal_allele: fn(&mut Vote)) -> Vec<Filter> {
+fn traits(of_tumour_allele: Trait, of_normal_allele: Trait) -> Vec<Filter> {
     let (mut normal, mut tumour) = (ballot(60, 0), ballot(40, 40));
     for vote in normal.iter_mut().chain(&mut tumour) {
         if vote.alternative() { of_tumour_allele(vote) } else { of_normal_allele(vote) }
@@ -549,8 +551,8 @@ fn traits(of_tumour_allele: fn(&mut Vote), of_normal_allele: fn(&mut Vote)) -> V
 
 #[test]
 fn support_unlike_that_of_the_other_allele_is_named() {
-    let none: fn(&mut Vote) = |_| ();
-    let cases: [(fn(&mut Vote), Filter); 6] = [
+    let none: Trait = |_| ();
+    let cases: [(Trait, Filter); 6] = [
         (|v| v.from_end = 5, Filter::ReadEnds),
         (|v| v.quality = 12, Filter::BaseQuality),
         (|v| v.forward = true, Filter::StrandBias),

@@ -7,6 +7,7 @@ use common::Rng;
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::compare::{Compared, Finding};
 use genuma_somatic::haplotype::{Haplotype, of, of_rival};
+use genuma_somatic::locus::{Locus, find_rivals};
 
 /// One small change: where it is in the normal sequence, bases removed, bases put there.
 type Edit<'a> = (usize, usize, &'a [u8]);
@@ -59,15 +60,20 @@ fn substitutions(normal: &[u8], places: &[usize]) -> Vec<(usize, Vec<u8>)> {
     places.iter().map(|&at| (at, vec![Rng(at as u64).another(normal[at])])).collect()
 }
 
+/// Which changes a haplotype has that reaches all of them.
+fn all_known(haplotype: &Haplotype) -> Vec<bool> {
+    haplotype.has.iter().map(|has| has.expect("it reaches the place")).collect()
+}
+
 fn has(haplotypes: &[Haplotype]) -> BTreeSet<Vec<bool>> {
-    haplotypes.iter().map(|h| h.has.clone()).collect()
+    haplotypes.iter().map(all_known).collect()
 }
 
 /// Every haplotype is the normal sequence with just the edits that it says it has.
 fn spelled_right(normal: &[u8], edits: &[Edit], haplotypes: &[Haplotype]) {
     for haplotype in haplotypes {
         let kept: Vec<Edit> =
-            edits.iter().zip(&haplotype.has).filter(|(_, has)| **has).map(|(edit, _)| *edit).collect();
+            edits.iter().zip(all_known(haplotype)).filter(|(_, has)| *has).map(|(edit, _)| *edit).collect();
         assert!(haplotype.seq == edited(normal, &kept).0, "{:?}", haplotype.has);
         assert!(haplotype.shifts.is_sorted_by(|a, b| a < b), "{:?}", haplotype.shifts);
     }
@@ -118,7 +124,7 @@ fn shifts_carry_coordinates_over() {
         let mut expected = BTreeSet::from([0]);
         let mut sum = 0;
         for (i, (_, removed, added)) in edits.iter().enumerate() {
-            if !haplotype.has[i] {
+            if haplotype.has[i] == Some(false) {
                 sum += *removed as i32 - added.len() as i32;
                 expected.insert(sum);
             }
@@ -174,16 +180,17 @@ fn a_junction_can_be_left_on_either_side() {
         seq,
     };
     let all = of(&contig);
-    let with = |snv: bool, junction: bool| -> Vec<&Haplotype> {
-        all.iter().filter(|h| h.has == [snv, junction]).collect()
+    let with = |snv: Option<bool>, junction: bool| -> Vec<&Vec<u8>> {
+        all.iter().filter(|h| h.has == [snv, Some(junction)]).map(|h| &h.seq).collect()
     };
     // With the junction: the contig, and the same without the substitution.
-    assert_eq!(with(true, true).iter().map(|h| &h.seq).collect::<Vec<_>>(), [&contig.seq]);
-    assert_eq!(with(false, true)[0].seq, contig.findings[0].left_normal);
-    // Without: the left side as the genome goes on, with or without the substitution, and the right side.
-    assert_eq!(with(true, false)[0].seq, [&changed[..], &beyond].concat());
-    let normals: BTreeSet<Vec<u8>> = with(false, false).iter().map(|h| h.seq.clone()).collect();
-    assert_eq!(normals, BTreeSet::from([[&left[..], &beyond].concat(), [&before[..], &right].concat()]));
+    assert_eq!(with(Some(true), true), [&contig.seq]);
+    assert_eq!(with(Some(false), true), [&contig.findings[0].left_normal]);
+    // Without: the left side as the genome goes on, with or without the substitution, and the right side, where it is not.
+    assert_eq!(with(Some(true), false), [&[&changed[..], &beyond].concat()]);
+    assert_eq!(with(Some(false), false), [&[&left[..], &beyond].concat()]);
+    assert_eq!(with(None, false), [&[&before[..], &right].concat()]);
+    assert_eq!(all.len(), 5);
     let of_right = all.iter().find(|h| h.seq.ends_with(&right) && h.seq.starts_with(&before)).unwrap();
     assert_eq!(of_right.shifts, [98]);
 }
@@ -196,8 +203,11 @@ fn a_rival_has_what_it_shows_too() {
     // A contig of both changes beside that of the first alone.
     let (both, first) = (contig(&normal, &edits), contig(&normal, &edits[..1]));
     let rival = of_rival(&both, &first).unwrap();
-    assert_eq!((&rival.seq, &rival.has[..], &rival.shifts[..]), (&first.seq, &[true, false][..], &[0][..]));
-    assert_eq!(of_rival(&first, &both).unwrap().has, [true]);
+    assert_eq!(
+        (&rival.seq, &rival.has[..], &rival.shifts[..]),
+        (&first.seq, &[Some(true), Some(false)][..], &[0][..])
+    );
+    assert_eq!(of_rival(&first, &both).unwrap().has, [Some(true)]);
     // Another one begins further on: contig 100 is its first base.
     let mut later = contig(&normal[100..], &[(150, 1, edits[0].2)]);
     later.diagonals = [Some((0, 100)); 2];
@@ -205,10 +215,30 @@ fn a_rival_has_what_it_shows_too() {
         f.change = both.findings[0].change.clone();
     });
     let rival = of_rival(&both, &later).unwrap();
-    assert_eq!((&rival.has[..], &rival.shifts[..]), (&[true, false][..], &[-100][..]));
+    assert_eq!((&rival.has[..], &rival.shifts[..]), (&[Some(true), Some(false)][..], &[-100][..]));
     // One on another sequence is none.
     let elsewhere = Compared { diagonals: [Some((1, 0)); 2], ..first.clone() };
     assert_eq!(of_rival(&both, &elsewhere), None);
     let nowhere = Compared { diagonals: [None; 2], ..first };
     assert_eq!(of_rival(&both, &nowhere), None);
+}
+
+#[test]
+fn loci_of_one_place_are_rivals_the_deepest_first() {
+    let normal = Rng(12).sequence(6000);
+    let locus = |places: &[usize], depth: usize| {
+        let bases = substitutions(&normal, places);
+        let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
+        Locus::new(Compared { depth, ..contig(&normal, &edits) }, &[], &[], [1; 2])
+    };
+    let mut loci = vec![
+        locus(&[1000], 5),
+        locus(&[1010], 20),
+        locus(&[5000], 9),
+        locus(&[960, 5030], 8),
+        locus(&[3000], 9),
+    ];
+    find_rivals(&mut loci);
+    let rivals: Vec<&[usize]> = loci.iter().map(|l| &l.rivals[..]).collect();
+    assert_eq!(rivals, [&[1, 3][..], &[3, 0], &[3], &[1, 2, 0], &[]]);
 }

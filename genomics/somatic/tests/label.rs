@@ -104,7 +104,8 @@ fn copies_of_one_molecule_are_one_and_the_best_read_stays() {
     best.mates[0].qual.fill(40);
     let mut turned = pairs[2].clone();
     turned.name = b"turned".to_vec();
-    (turned.mates.reverse(), turned.hits.reverse());
+    turned.mates.reverse();
+    turned.hits.reverse();
     turned.mates[0].qual[50] = 2;
     pairs.extend([best, turned]);
     let believed = believe(pairs, &changed.picks(30), K);

@@ -26,7 +26,16 @@ fn call(change: Change) -> Call {
     let normal = Support { reference: 30, ..Support::default() };
     let tumour = Support { reference: 15, alternative: 5, ..Support::default() };
     let genotype = Genotype { normal, tumour, quality: 87.65, filters: BTreeSet::new() };
-    Call { change, kind: Kind::Common, genotype, molecules: 20, locus: 6, finding: 0, supporting: Vec::new() }
+    Call {
+        change,
+        kind: Kind::Common,
+        genotype,
+        molecules: 20,
+        turns_back: false,
+        locus: 6,
+        finding: 0,
+        supporting: Vec::new(),
+    }
 }
 
 fn event(class: Class, changes: impl IntoIterator<Item = Change>) -> Event {
