@@ -163,6 +163,19 @@ impl Errors {
         &self.damage[usize::from(sample)][usize::from(first_forward)]
     }
 
+    /// Probability that a molecule of a sample in one orientation shows `read` for `molecule`, in both mates and all copies, at least `floor`.
+    pub(crate) fn damaged(
+        &self,
+        sample: u8,
+        first_forward: bool,
+        [molecule, read]: [u8; 2],
+        floor: f64,
+    ) -> f64 {
+        let (from, to) = (usize::from(code(molecule)), usize::from(code(read)));
+        let rate = self.damage_of(sample, first_forward).get(from).and_then(|row| row.get(to));
+        rate.map_or(floor, |ln| ln.exp().max(floor))
+    }
+
     /// A wrong base of some quality.
     pub(crate) fn wrong(&self, quality: u8, damage: &[[f64; 4]; 4], molecule: u8, read: u8) -> f64 {
         let damaged = match (code(molecule), code(read)) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Breakend, Change, Side};
-use crate::genotype::{FEWEST_PAIRS, Filter, Kind};
+use crate::genotype::{FEWEST_PAIRS, Filter, Kind, PRIOR};
 use crate::locus::Call;
 use genuma_reads::Trimmed;
 
@@ -60,11 +60,15 @@ const SAME: usize = 15;
 /// Ends of two junctions this near belong to one event.
 const PARTNER: usize = 60;
 
-/// What the tumour's library makes of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the calls of one tumour have in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Library {
     /// Whether its molecules fold back on themselves and are copied so.
     pub folds: bool,
+    /// Bases known in both samples.
+    pub bases: u64,
+    /// Phred quality under which a call does not pass.
+    pub least_quality: f64,
 }
 
 /// Share of the mates that fold back on themselves from which it is the library's doing and not the genome's.
@@ -72,8 +76,8 @@ const FOLDING: f64 = 6e-4;
 
 impl Library {
     /// From what its reads look like.
-    pub fn of(trimmed: &Trimmed) -> Library {
-        Library { folds: trimmed.folding() > FOLDING }
+    pub fn of(trimmed: &Trimmed, bases: u64, least_quality: f64) -> Library {
+        Library { folds: trimmed.folding() > FOLDING, bases, least_quality }
     }
 }
 
@@ -128,8 +132,52 @@ fn doubt_the_few(calls: &mut [Call]) {
     }
 }
 
+/// Calls by which an expectation is held against what was found, so that a few bases say little of the sample.
+const WEIGHT: f64 = 5.0;
+/// How far the sample may move the odds up (natural logarithm): a tumour of many mutations.
+const MOST_FREQUENT: f64 = 1.0;
+/// Rounds of reckoning how many calls are true from how likely they are, and how likely from how many.
+const ROUNDS: usize = 20;
+
+/// Moves the qualities of small changes by how frequent they are in this sample: what is judged with the odds of a mutation in
+/// [`PRIOR`] bases is less likely where hardly any is sure, as in a normal held against itself, and more where many are. Of what is
+/// seldom the errors are as many as ever (empirical Bayes; Efron 2010, "Large-scale inference").
+fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
+    if bases == 0 {
+        return;
+    }
+    let expected = bases as f64 * (-PRIOR).exp();
+    for kind in [Kind::Common, Kind::Rare] {
+        let is = |c: &Call| c.kind == kind && matches!(c.change, Change::Allele { .. });
+        let doubted = |c: &Call| c.genotype.filters.iter().any(|&f| f != Filter::LowQuality);
+        let nats: Vec<f64> = calls
+            .iter()
+            .filter(|c| is(c) && !doubted(c) && c.genotype.quality > 0.0)
+            .map(|c| c.genotype.quality * std::f64::consts::LN_10 / 10.0)
+            .collect();
+        let mut shift = 0.0f64;
+        for _ in 0..ROUNDS {
+            let real: f64 = nats.iter().map(|n| 1.0 / (1.0 + (-n - shift).exp())).sum();
+            shift = ((real + WEIGHT) / (expected + WEIGHT)).ln().min(MOST_FREQUENT);
+        }
+        let shift = shift * 10.0 / std::f64::consts::LN_10;
+        for genotype in calls.iter_mut().filter(|c| is(c)).map(|c| &mut c.genotype) {
+            if genotype.quality <= 0.0 {
+                continue;
+            }
+            genotype.quality = (genotype.quality + shift).clamp(0.0, 999.0);
+            if genotype.quality < least_quality {
+                genotype.filters.insert(Filter::LowQuality);
+            } else {
+                genotype.filters.remove(&Filter::LowQuality);
+            }
+        }
+    }
+}
+
 /// Merges copies and pairs junctions. Events come sorted by position of their first call.
 pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
+    weigh_by_frequency(&mut calls, library.bases, library.least_quality);
     doubt_the_few(&mut calls);
     calls.sort_by(|a, b| {
         let loose = |c: &Call| matches!(c.change, Change::Novel { .. });

@@ -15,6 +15,7 @@ use crate::lay::Recruit;
 use crate::molecule::Molecules;
 use crate::recruit::Kept;
 use crate::repeat::{self, LengthChange};
+use genuma_reads::{NORMAL, TUMOUR};
 
 /// A molecule must favour an allele by this factor (natural logarithm) to be counted for it.
 const CLEAR: f64 = 3.0;
@@ -258,22 +259,36 @@ impl<'a> Evidence<'a> {
                 votes[usize::from(sample)].extend(self.vote(weighed, f, log_odds));
             }
         }
-        votes.map(|own| self.by_molecule(own, doubt))
+        let finding = &self.contig.findings[f];
+        // What a damaged base looks like, both mates and all copies show.
+        let one = (finding.at.len() == 1 && finding.right_shift == 0)
+            .then(|| [finding.left_normal[finding.at.start], self.contig.seq[finding.at.start]]);
+        let [normal, tumour] = votes;
+        [(NORMAL, normal), (TUMOUR, tumour)].map(|(sample, own)| {
+            let damaged = |first: bool| one.map_or(doubt, |to| self.errors.damaged(sample, first, to, doubt));
+            self.by_molecule(own, doubt, [damaged(false), damaged(true)])
+        })
     }
 
-    /// Adds up the votes of mates and copies.
-    fn by_molecule(&self, mut votes: Vec<Vote>, doubt: f64) -> Vec<Vote> {
-        let bounded = |log_odds: f64| log_odds.clamp(doubt.ln(), -doubt.ln());
+    /// Adds up the votes of mates and copies. `doubt` is how often a molecule lacks an allele that it has, `damaged` how often it shows
+    /// the tumour's without having it, by orientation.
+    fn by_molecule(&self, mut votes: Vec<Vote>, doubt: f64, damaged: [f64; 2]) -> Vec<Vote> {
+        let bounds = damaged.map(|damaged| (doubt.ln(), -damaged.ln()));
+        let bounded = |log_odds: f64, first: bool| {
+            let (least, most) = bounds[usize::from(first)];
+            log_odds.clamp(least, most)
+        };
         votes.sort_by_key(|vote| (self.molecules.of(vote.pair), vote.pair));
         let same = |a: &Vote, b: &Vote| self.molecules.of(a.pair) == self.molecules.of(b.pair);
         let sum = |votes: &[Vote]| {
             let telling =
                 votes.iter().fold(&votes[0], |a, b| if b.log_odds.abs() > a.log_odds.abs() { b } else { a });
             // A molecule is never surer than that it says so for reasons its bases do not show.
-            let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds)).sum();
+            let log_odds: f64 = votes.iter().map(|v| bounded(v.log_odds, v.first_forward)).sum();
             let pairs = votes.chunk_by(|a, b| a.pair == b.pair).count();
             let pair = self.molecules.of(telling.pair);
-            Vote { pair, log_odds: bounded(log_odds), copies: (pairs - 1) as u16, ..*telling }
+            let log_odds = bounded(log_odds, telling.first_forward);
+            Vote { pair, log_odds, copies: (pairs - 1) as u16, ..*telling }
         };
         votes.chunk_by(same).map(sum).collect()
     }

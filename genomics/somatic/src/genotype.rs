@@ -168,9 +168,12 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Params {
-        Params { kind: Kind::Common, molecules: [0; 2], least_quality: 8.0, prior: 11.0, mapq: 60 }
+        Params { kind: Kind::Common, molecules: [0; 2], least_quality: 8.0, prior: PRIOR, mapq: 60 }
     }
 }
+
+/// Prior odds (natural logarithm) of a base not having mutated in the tumour, before the sample tells how many have.
+pub const PRIOR: f64 = 11.0;
 
 /// Prior odds (natural logarithm) of a germline variant that the normal's reads have missed over a somatic one.
 const GERMLINE: f64 = 2.4;

@@ -250,7 +250,9 @@ impl Job {
         );
         let calls: Vec<_> = calls.into_iter().flatten().collect();
         ledger.made("judge", "changes judged", calls.len() as u64);
-        let events = event::events(calls, &event::Library::of(&counts.trimmed[usize::from(TUMOUR)]));
+        let trimmed = &counts.trimmed[usize::from(TUMOUR)];
+        let library = event::Library::of(trimmed, known(&counts.spectra), self.params.least_quality);
+        let events = event::events(calls, &library);
         ledger.made("judge", "events", events.len() as u64);
         if let Some(why) = &mut why {
             why.judged(&loci, &events, &genome);
@@ -546,11 +548,16 @@ fn worth_reads(compared: Vec<Compared>, ledger: &mut Ledger) -> Vec<Compared> {
     contigs
 }
 
-/// Share of the places known in both samples at which each has another allele alone, if that is more than one person has.
-fn strangers(counts: &Counts) -> Option<f64> {
+/// Bases known in both samples: k-mers that each has too often for errors.
+fn known(spectra: &[Vec<u64>; 2]) -> u64 {
     const SOLID: usize = 8;
     let solid = |spectrum: &[u64]| spectrum.iter().skip(SOLID).sum::<u64>();
-    let all = counts.spectra.iter().map(|s| solid(s)).min().unwrap_or(0);
+    spectra.iter().map(|s| solid(s)).min().unwrap_or(0)
+}
+
+/// Share of the places known in both samples at which each has another allele alone, if that is more than one person has.
+fn strangers(counts: &Counts) -> Option<f64> {
+    let all = known(&counts.spectra);
     // Each such place shows in the roots on its two sides.
     let share = counts.strangers as f64 / 2.0 / all.max(1) as f64;
     (counts.strangers >= 20 && share > TWO_PEOPLE).then_some(share)
