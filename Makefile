@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count
+.PHONY: help build demo test lint bench-call bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -25,6 +25,10 @@ lint: ## check format and lints
 bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 	@scripts/setup.sh build bench
 	@bench/call.sh $(ARGS)
+
+bench-cells: ## score `genuma call` over depths, purities and dirty libraries; ARGS="--peers yes" for Mutect2 and Delly beside it
+	@scripts/setup.sh build
+	@bench/cells.sh $(ARGS)
 
 bench-align: ## time and score `genuma align` beside minibwa, strobealign, samtools; ARGS="--only others" for more
 	@scripts/setup.sh build bench

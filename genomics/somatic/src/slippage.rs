@@ -3,7 +3,8 @@
 //!
 //! A polymerase that loses its place in a repeat puts in a unit too many or too few, the oftener the longer the repeat.
 //! The rates are those of the samples' own reads: repeats beside the changes, which have no reason to differ, are
-//! measured in the normal; a guess of what libraries without PCR do counts as much as a hundred reads.
+//! measured in the normal; a guess counts as much as a hundred reads: what libraries without PCR do, times as much as this one
+//! slips more than they.
 
 use crate::tract::LONGEST_UNIT;
 
@@ -68,13 +69,14 @@ impl Tally {
 
     /// Sums of the sites of each cell, without those that differ so much from all others of their kind that they hold an allele of
     /// few reads.
-    fn sums(&self) -> Vec<[f64; 3]> {
+    fn sums(&self) -> (Vec<[f64; 3]>, Library) {
         let cells = LONGEST_UNIT * (MOST + 1);
         let mut all = vec![[0u64; 3]; cells];
         let add = |all: &mut Vec<[u64; 3]>, site: &Site| {
             all[usize::from(site.cell)].iter_mut().zip(site.counts).for_each(|(a, n)| *a += u64::from(n));
         };
         self.sites.iter().for_each(|site| add(&mut all, site));
+        let library = Library::of(&all);
         let mut kept = vec![[0u64; 3]; cells];
         for site in &self.sites {
             let c = usize::from(site.cell);
@@ -82,15 +84,55 @@ impl Tally {
             let [exact, shorter, longer] = site.counts.map(u64::from);
             let (n, slipped) = (exact + shorter + longer, shorter + longer);
             let others = all[c].iter().sum::<u64>() - n;
-            let guessed: f64 = guess(unit, copies).iter().sum();
+            let guessed: f64 = library.guess(unit, copies).iter().sum();
             let rate = (guessed * GUESS + (all[c][1] + all[c][2] - slipped) as f64) / (GUESS + others as f64);
             if tail(n, slipped, rate) >= UNLIKELY {
                 add(&mut kept, site);
             }
         }
-        kept.into_iter().map(|counts| counts.map(|n| n as f64)).collect()
+        (kept.into_iter().map(|counts| counts.map(|n| n as f64)).collect(), library)
     }
 }
+
+/// Slips for which the expectation of a library without PCR counts.
+const USUAL: f64 = 5.0;
+/// How many times as often as in a library without PCR repeats slip, at least and at most.
+const TIMES: [f64; 2] = [0.3, 10.0];
+
+/// How a library's repeats slip beside one without PCR: tells of lengths of which it has few.
+#[derive(Debug, Clone, Copy)]
+struct Library {
+    /// By homopolymers and longer units, shorter and longer: how many times as often.
+    times: [[f64; 2]; 2],
+}
+
+impl Library {
+    /// From the reads of each cell: as long as they should be, shorter, longer.
+    fn of(all: &[[u64; 3]]) -> Library {
+        let (mut expected, mut seen) = ([[USUAL; 2]; 2], [[USUAL; 2]; 2]);
+        for (c, counts) in all.iter().enumerate() {
+            let (unit, copies) = (c / (MOST + 1) + 1, c % (MOST + 1));
+            let n = counts.iter().sum::<u64>() as f64;
+            for (way, guessed) in guess(unit, copies).into_iter().enumerate() {
+                expected[usize::from(unit > 1)][way] += n * guessed;
+                seen[usize::from(unit > 1)][way] += counts[1 + way] as f64;
+            }
+        }
+        let times =
+            |units: usize, way: usize| (seen[units][way] / expected[units][way]).clamp(TIMES[0], TIMES[1]);
+        Library { times: [0, 1].map(|units| [0, 1].map(|way| times(units, way))) }
+    }
+
+    /// How often it should make `copies` of a unit shorter and longer.
+    fn guess(&self, unit: usize, copies: usize) -> [f64; 2] {
+        let [shorter, longer] = self.times[usize::from(unit > 1)];
+        let guess = guess(unit, copies);
+        [(guess[0] * shorter).min(MOST_SLIPS), (guess[1] * longer).min(MOST_SLIPS)]
+    }
+}
+
+/// Share of the reads that slips one way at most.
+const MOST_SLIPS: f64 = 0.3;
 
 /// Probability under which a site does not belong to its kind.
 const UNLIKELY: f64 = 1e-4;
@@ -130,10 +172,10 @@ fn guess(unit: usize, copies: usize) -> [f64; 2] {
 impl Slippage {
     /// The rates of the reads counted, drawn to the guess where there are few. Repeats of nearly the same length help out.
     pub fn of(tally: &Tally) -> Slippage {
-        let sums = tally.sums();
+        let (sums, library) = tally.sums();
         let rate = |unit: usize, copies: usize| {
             let mut all = GUESS;
-            let mut slipped = guess(unit, copies).map(|p| p * GUESS);
+            let mut slipped = library.guess(unit, copies).map(|p| p * GUESS);
             for near in copies.saturating_sub(1)..=(copies + 1).min(MOST) {
                 let [exact, shorter, longer] = sums[cell(unit, near)];
                 all += exact + shorter + longer;

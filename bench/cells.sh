@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Scores `genuma call` on one simulated pair after another, a line each: depths and purities, libraries as they come, tumour = normal.
+#
+# usage: bench/cells.sh [--cells LIST] [--peers yes] [--bases N] [--seed N] [--threads N] [--out DIR]
+#   --cells LIST   what to run, with commas between: depths, libraries, same (all), or names of cells as the table shows them
+#   --peers yes    bwa + samtools + Mutect2 + Delly on the same reads as well (no): minutes to an hour a cell
+#   --bases N      made genome, bp (5000000)
+#   --seed N       of genome, variants and reads (1)
+#   --threads N    of each program (2)
+#   --out DIR      where cells and table.tsv go (target/bench-cells); a cell that is there is not run again
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cells=depths,libraries,same peers=no bases=5000000 seed=1 threads=2 out=target/bench-cells
+while [ $# -gt 0 ]; do
+  if [ $# -lt 2 ]; then
+    echo "cells: $1 needs a value, or is no option: see the head of bench/cells.sh" >&2
+    exit 2
+  fi
+  case $1 in
+    --cells) cells=$2 ;;
+    --peers) peers=$2 ;;
+    --bases) bases=$2 ;;
+    --seed) seed=$2 ;;
+    --threads) threads=$2 ;;
+    --out) out=$2 ;;
+    *)
+      echo "cells: no option $1: see the head of bench/cells.sh" >&2
+      exit 2
+      ;;
+  esac
+  shift 2
+done
+
+genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
+[ -n "${GENUMA:-}" ] || cargo build --release --locked --package genuma
+mkdir -p "$out"
+table=$out/table.tsv
+[ -f "$table" ] || printf 'cell\tcaller\tclass\ttruth\tfound\tfalse\trecall\tprecision\tF1\twall_s\tpeak_kB\n' >"$table"
+
+variants=(--snvs 300 --indels 240 --svs 60)
+none=(--snvs 0 --indels 0 --svs 0)
+
+# list: every cell with what `genuma simulate` makes it of.
+list() {
+  local tumour normal purity library
+  for tumour in 30 60 100 200; do
+    for normal in 15 30 60; do
+      for purity in 0.2 0.5 0.6 1; do
+        case $tumour/$normal/$purity in 30/*/0.2 | 60/*/0.2) continue ;; 100/30/0.6) ;; */0.6) continue ;; esac
+        echo "depths ${tumour}x${normal}x$purity ${variants[*]} --depth-tumor $tumour --depth-normal $normal --purity $purity"
+      done
+    done
+  done
+  for library in wgs ffpe transposase old; do
+    echo "libraries $library ${variants[*]} --library $library --depth-tumor 30 --depth-normal 30 --purity 0.8"
+    echo "libraries $library-deep ${variants[*]} --library $library --depth-tumor 100 --depth-normal 30 --purity 0.6"
+    echo "same same-$library ${none[*]} --library $library --depth-tumor 60 --depth-normal 60"
+  done
+  echo "libraries panel --library panel --depth-tumor 500 --depth-normal 200 --purity 0.5"
+  echo "libraries exome --library exome --depth-tumor 150 --depth-normal 100 --purity 0.5"
+  echo "libraries slippage ${variants[*]} --pcr-slippage 1 --sequencing-slippage 1 --duplicates 0.2 --depth-tumor 60 --depth-normal 30 --purity 0.7"
+  echo "libraries amplified ${variants[*]} --amplifications 6 --losses 4 --aneuploidy 0.2 --clusters 40 --mnvs 30 --depth-tumor 60 --depth-normal 30 --purity 0.7"
+  echo "libraries repeats ${variants[*]} --repeats 0.5 --depth-tumor 60 --depth-normal 30 --purity 0.8"
+  echo "libraries mitochondrion ${variants[*]} --library wgs --mitochondrion 2000 --depth-tumor 60 --depth-normal 30 --purity 0.7"
+  echo "same same-panel ${none[*]} --library panel --depth-tumor 500 --depth-normal 200"
+  echo "same same-exome ${none[*]} --library exome --depth-tumor 150 --depth-normal 100"
+}
+
+# score CELL CALLER VCF TIMES: three lines of the table.
+score() {
+  local dir=$out/$1
+  "$genuma" evaluate "$dir/pair/truth.vcf" "$3" --reference "$dir/pair/genome.fa" --germline "$dir/pair/germline.vcf" --list 0 |
+    awk -v cell="$1" -v caller="$2" -v times="$4" -v OFS='\t' '$2 == "all" { print cell, caller, $1, $3, $4, $6, $7, $8, $9, times }' |
+    tee -a "$table"
+}
+
+list | while read -r kind cell options; do
+  [[ ",$cells," == *",$kind,"* || ",$cells," == *",$cell,"* ]] || continue
+  dir=$out/$cell
+  read -ra options <<<"$options"
+  [ -f "$dir/pair/truth.vcf" ] ||
+    "$genuma" simulate --genome-length "$bases" "${options[@]}" --seed "$seed" -t "$threads" -o "$dir/pair" >&2
+  reads=(--tumor "$dir"/pair/tumor_{1,2}.fq.gz --normal "$dir"/pair/normal_{1,2}.fq.gz)
+  if ! grep -q "^$cell"$'\t'genuma$'\t' "$table"; then
+    /usr/bin/time -o "$dir/time" -f '%e\t%M' \
+      "$genuma" call "${reads[@]}" --reference "$dir/pair/genome.fa" -t "$threads" -o "$dir/genuma" 2>"$dir/genuma.err"
+    score "$cell" genuma "$dir/genuma/somatic.vcf.gz" "$(tail -n 1 "$dir/time")"
+  fi
+  if [ "$peers" = yes ] && ! grep -q "^$cell"$'\t'peers$'\t' "$table"; then
+    GENUMA=$genuma bench/call.sh --data "$dir/pair" --only peers --threads "$threads" --out "$dir/peers" >"$dir/peers.md" 2>"$dir/peers.err"
+    wall=$(awk -F '\t' '$2 == "peers" { s += $4 } END { print s }' "$dir/peers/times.tsv")
+    score "$cell" peers "$dir/peers/peers-1/calls.vcf.gz" "$wall"$'\t'-
+  fi
+done
