@@ -272,7 +272,7 @@ fn heed_interruption(work: &Path, folder: &OutFolder<'_>) {
     })));
 }
 
-/// What the user has to know before believing the calls.
+/// What the user has to know before believing the calls: samples of two people, evidence left out.
 fn caution(outcome: &Outcome) {
     if let Some(share) = outcome.strangers {
         warn!(
@@ -281,7 +281,13 @@ fn caution(outcome: &Outcome) {
             100.0 * share
         );
     }
+    for line in outcome.ledger.lines.iter().filter(|l| l.left_out && WEIGHING.contains(&&l.stage[..])) {
+        warn!("left out: {}: {}", line.what, line.count);
+    }
 }
+
+/// Units whose left-out lines are of evidence, where others leave out what says nothing.
+const WEIGHING: [&str; 2] = ["recruit", "judge"];
 
 /// The last line: what was found, what it took, where it is.
 fn farewell(outcome: &Outcome, out: &Path, start: Instant) {

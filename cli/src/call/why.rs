@@ -8,6 +8,8 @@ use genuma_simulate::evaluate::vcf::{self, Record};
 use genuma_somatic::change::{Breakend, Change, Side, left_align};
 use genuma_somatic::why::{Answer, Question};
 
+use tracing::warn;
+
 use crate::failure::Usage;
 
 /// Turns each of `asked`, a VCF file or `CHROM:POS:REF>ALT`, into questions.
@@ -26,10 +28,13 @@ pub fn questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<V
     for asked in asked {
         if Path::new(asked).is_file() {
             for record in vcf::read(Path::new(asked))? {
-                all.push(
-                    question(&record, &genome)
-                        .with_context(|| format!("{asked}: {}:{}", record.chrom, record.pos))?,
-                );
+                let Record { chrom, pos, alternate, .. } = &record;
+                // A caller's own file may hold such; the others are still asked for.
+                if alternate == "<INS>" {
+                    warn!("{asked}: {chrom}:{pos}: an insertion without its sequence cannot be looked for");
+                    continue;
+                }
+                all.push(question(&record, &genome).with_context(|| format!("{asked}: {chrom}:{pos}"))?);
             }
         } else {
             let question = variant(asked).and_then(|record| question(&record, &genome));

@@ -213,14 +213,20 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Molecules of both samples that reach finding `f`, whether they tell the alleles apart or not.
+    /// Molecules of both samples that reach finding `f`, whether they tell the alleles apart or not. A read of a stretch that a junction
+    /// has doubled may lie in either copy, and reaches the junction in one.
     pub fn molecules_at(&self, f: usize) -> [u32; 2] {
-        let at = &self.contig.findings[f].at;
+        let finding = &self.contig.findings[f];
+        let at = &finding.at;
+        let joined = matches!(finding.change, Change::Junction { .. });
         let mut heads: [Vec<u32>; 2] = Default::default();
         for weighed in &self.weighed {
-            let end = weighed.at() + weighed.read.seq.len() as i32;
             let here = by_haplotypes(weighed, &self.haplotypes, f).is_some();
-            if here && weighed.at() <= at.start as i32 && end >= at.end as i32 {
+            let reaches = |begin: &i32| {
+                *begin <= at.start as i32 && *begin + weighed.read.seq.len() as i32 >= at.end as i32
+            };
+            let either = joined && self.recruits[weighed.recruit].at.iter().any(reaches);
+            if here && (either || reaches(&weighed.at())) {
                 let pair = self.recruits[weighed.recruit].pair;
                 heads[usize::from(self.pairs[pair as usize].sample)].push(self.molecules.of(pair));
             }

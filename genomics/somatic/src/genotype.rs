@@ -321,7 +321,9 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
     filter(germline_like, Filter::Germline);
     filter(alike && !germline_like, Filter::TumourInNormal);
-    filter(f64::from(n.depth()).max(expected) < f64::from(NORMAL_DEPTH), Filter::NormalDepth);
+    // As many of the allele expected and not seen say as much as half as many of the other allele seen of a heterozygous one.
+    let seen = f64::from(n.depth()).max(expected / std::f64::consts::LN_2);
+    filter(seen < f64::from(NORMAL_DEPTH), Filter::NormalDepth);
     filter(differs(both(), |v| v.forward), Filter::StrandBias);
     filter(differs(both(), |v| v.first_forward), Filter::Orientation);
     let at_ends = t.alternative > 0 && supporting().all(|v| v.from_end < END);

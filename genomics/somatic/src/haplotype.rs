@@ -9,7 +9,7 @@ use crate::compare::{Compared, Finding};
 use crate::event;
 
 /// Small changes of a contig up to which each gets haplotypes in which it stands alone.
-const FEW: usize = 6;
+pub(crate) const FEW: usize = 6;
 
 /// A sequence that a read may come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

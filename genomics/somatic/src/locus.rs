@@ -56,8 +56,9 @@ const BESIDE: usize = 100;
 /// Rivals of a locus, those of the most reads first.
 const RIVALS: usize = 8;
 
-/// Finds the rivals of all loci.
-pub fn find_rivals(loci: &mut [Locus]) {
+/// Finds the rivals of all loci. Says how many are left out.
+pub fn find_rivals(loci: &mut [Locus]) -> u64 {
+    let mut left_out = 0;
     let mut places: Vec<((usize, usize), usize)> = (0..)
         .zip(loci.iter())
         .flat_map(|(l, locus)| locus.places().into_iter().map(move |place| (place, l)))
@@ -74,6 +75,7 @@ pub fn find_rivals(loci: &mut [Locus]) {
             near.sort_unstable();
             near.dedup();
             near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.depth), other));
+            left_out += near.len().saturating_sub(RIVALS) as u64;
             near.truncate(RIVALS);
             near
         })
@@ -81,6 +83,7 @@ pub fn find_rivals(loci: &mut [Locus]) {
     for (locus, rivals) in loci.iter_mut().zip(found) {
         locus.rivals = rivals;
     }
+    left_out
 }
 
 /// Small changes on one contig from which it is not a changed place but another one.
@@ -90,6 +93,12 @@ impl Locus {
     pub fn new(contig: Compared, members: &[u32], pairs: &[Kept], thinned: [u32; 2]) -> Locus {
         let recruits = lay::lay(&contig, members, pairs);
         Locus { contig, recruits, thinned, rivals: Vec::new() }
+    }
+
+    /// Whether it has too many small changes for each to have a haplotype of its own.
+    pub fn is_crowded(&self) -> bool {
+        let small = |f: &&crate::compare::Finding| matches!(f.change, Change::Allele { .. });
+        self.contig.findings.iter().filter(small).count() > haplotype::FEW
     }
 
     /// The places its changes touch.
@@ -218,12 +227,12 @@ mod tests {
         let hairpin = [&other[..], arm, turn, &revcomp(arm), other].concat();
         // Wherever between the arms the junction was put.
         for at in other.len() + arm.len()..=other.len() + arm.len() + turn.len() {
-            assert!(turns_back(&hairpin, &(at..at)), "{at}");
+            assert!(turns_back(&hairpin, &(at..at), NEAR), "{at}");
         }
         let straight = [&other[..], arm, turn, arm, other].concat();
-        assert!(!turns_back(&straight, &(68..73)));
-        assert!(!turns_back(&[&arm[..], &revcomp(&arm[..12])].concat(), &(34..34)));
-        assert!(!turns_back(b"ACGT", &(2..2)));
-        assert!(!turns_back(b"", &(0..0)));
+        assert!(!turns_back(&straight, &(68..73), NEAR));
+        assert!(!turns_back(&[&arm[..], &revcomp(&arm[..12])].concat(), &(34..34), NEAR));
+        assert!(!turns_back(b"ACGT", &(2..2), NEAR));
+        assert!(!turns_back(b"", &(0..0), NEAR));
     }
 }

@@ -225,7 +225,7 @@ impl Job {
         let deep = thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
         ledger.left_out(
             "recruit",
-            "pairs beyond what is weighed at places of extreme depth: such places",
+            "of the contigs, those so deep that only one pair in several was kept",
             deep,
         );
         watch.begins("judge", None);
@@ -240,7 +240,18 @@ impl Job {
                 (genome, None, loci)
             }
         };
-        locus::find_rivals(&mut loci);
+        let rivals = locus::find_rivals(&mut loci);
+        ledger.left_out(
+            "judge",
+            "contigs beside another, beyond the deepest that it is held against",
+            rivals,
+        );
+        let crowded = loci.iter().filter(|l| l.is_crowded()).count() as u64;
+        ledger.left_out(
+            "judge",
+            "haplotypes of one change alone, of so many contigs with many changes",
+            crowded,
+        );
         let errors = self.errors(&loci, &pairs);
         let calls = in_order(
             loci.len(),

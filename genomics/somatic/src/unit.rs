@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::outcome::UnitCost;
 
-const MAGIC: &[u8; 8] = b"GENUMAU1";
+const MAGIC: &[u8; 8] = b"GENUMAU2";
 
 /// What can go wrong with a unit's file.
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ mod tests;
 use std::fmt::Write;
 
 use genuma_somatic::event::Class;
+use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, UnitCost};
 
 use crate::report::BASE_STYLE;
@@ -25,6 +26,7 @@ pub fn render(outcome: &Outcome) -> String {
         "run" => run(outcome),
         "numbers" => numbers(outcome),
         "units" => units(&outcome.units),
+        "ledger" => ledger(&outcome.ledger),
         "charts" => charts::charts(outcome),
         "classes" => classes(outcome),
         "filtered" => grouped(outcome.calls.iter().filter(|c| !c.filters.is_empty()).count() as u64),
@@ -126,6 +128,22 @@ fn units(units: &[UnitCost]) -> String {
             duration(unit.cpu_s),
             bytes(unit.peak_bytes),
             if unit.resumed { "taken from an earlier run" } else { "" }
+        );
+    }
+    html
+}
+
+/// What each unit made and left out, one table row each.
+fn ledger(ledger: &Ledger) -> String {
+    let mut html = String::new();
+    for line in &ledger.lines {
+        let count = grouped(line.count);
+        let [made, left_out] = if line.left_out { ["", &count] } else { [&count[..], ""] };
+        let _ = write!(
+            html,
+            r#"<tr><td>{}</td><td>{}</td><td class="n">{made}</td><td class="n">{left_out}</td></tr>"#,
+            escape(&line.stage),
+            escape(&line.what),
         );
     }
     html
