@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
 use crate::label::{KmerHit, Labelled, Read};
+use crate::recruit::lot;
 use crate::select::beyond_errors;
 
 /// A read laid on a contig.
@@ -56,6 +57,8 @@ pub struct Assembled {
     pub few: u64,
     /// Stacks in which too few pairs have good bases where the change is.
     pub poor: u64,
+    /// k-mers of reads that were not stacked, as there were enough with the same one.
+    pub deep: u64,
 }
 
 /// Bases from the first k-mer of a contig up to which it grows, on each side.
@@ -86,9 +89,15 @@ struct Stacked {
 struct Group<'a> {
     labelled: &'a [Labelled],
     members: Vec<Member<'a>>,
-    /// By k-mer number: members, ascending, and a hit of the first of them.
+    /// By k-mer number: members, ascending, [`DEEP`] at most, and a hit of the first of them.
     carriers: Vec<(Vec<u32>, KmerHit)>,
+    /// Places of members beyond those in `carriers`.
+    beyond: u64,
 }
+
+/// Reads of one k-mer that are stacked, those whose pairs' names have the smallest hashes: a consensus gets no better by more, and at a
+/// place of thousands of copies it would cost by their square.
+const DEEP: usize = 1024;
 
 /// Why a stack makes no contig.
 enum Refused {
@@ -104,10 +113,12 @@ struct Anchor {
     forward: bool,
 }
 
-/// The k-mers that have their place on the contig being built; keeps its memory between contigs.
+/// The k-mers and reads that have their place on the contig being built; keeps its memory between contigs.
 struct Anchors {
     by_number: Vec<Option<Anchor>>,
     reached: Vec<u32>,
+    /// By member, whether it is laid.
+    laid: Vec<bool>,
 }
 
 impl Anchors {
@@ -156,8 +167,16 @@ impl<'a> Group<'a> {
                 }
             }
         }
+        let mut beyond = 0;
+        let hash = |&i: &u32| lot(&labelled[members[i as usize].pair as usize].name);
+        for (carriers, _) in carriers.iter_mut().filter(|c| c.0.len() > DEEP) {
+            beyond += (carriers.len() - DEEP) as u64;
+            carriers.sort_by_cached_key(|i| (hash(i), *i));
+            carriers.truncate(DEEP);
+            carriers.sort_unstable();
+        }
         let carriers = carriers.into_iter().filter_map(|(members, first)| Some((members, first?))).collect();
-        Group { labelled, members, carriers }
+        Group { labelled, members, carriers, beyond }
     }
 
     fn carried_by(&self, number: u32) -> &[u32] {
@@ -174,8 +193,9 @@ pub fn assemble(group: &[u32], labelled: &[Labelled], parting: &[bool]) -> Assem
     let mut seeds: Vec<u32> = (0..kmers as u32).filter(parts).collect();
     seeds.sort_by_key(|&n| (Reverse(group.carried_by(n).len()), n));
     let mut used = vec![false; kmers];
-    let mut anchors = Anchors { by_number: vec![None; kmers], reached: Vec::new() };
-    let mut assembled = Assembled::default();
+    let laid = vec![false; group.members.len()];
+    let mut anchors = Anchors { by_number: vec![None; kmers], reached: Vec::new(), laid };
+    let mut assembled = Assembled { deep: group.beyond, ..Assembled::default() };
     for seed in seeds {
         if used[seed as usize] || group.carried_by(seed).len() < FEWEST {
             continue;
@@ -244,16 +264,17 @@ impl Group<'_> {
         anchors.clear();
         let span = self.carriers[seed as usize].1.span as i32;
         anchors.put(seed, Anchor { at: 0, span, forward: true });
-        let mut laid: BTreeMap<u32, Placed> = BTreeMap::new();
+        let mut laid: Vec<(u32, Placed)> = Vec::new();
         let mut next = 0;
         while next < anchors.reached.len() {
             for &i in self.carried_by(anchors.reached[next]) {
-                if laid.contains_key(&i) {
+                if anchors.laid[i as usize] {
                     continue;
                 }
                 let member = &self.members[i as usize];
                 let Some(placed) = self.offset(member, anchors) else { continue };
-                laid.insert(i, placed);
+                anchors.laid[i as usize] = true;
+                laid.push((i, placed));
                 for (hit, &number) in member.hits.iter().zip(&member.numbers) {
                     let at = placed.at + oriented(hit, member.read.seq.len(), placed.forward);
                     if !used[number as usize] && at.abs() <= REACH && anchors.get(number).is_none() {
@@ -264,6 +285,8 @@ impl Group<'_> {
             }
             next += 1;
         }
+        laid.iter().for_each(|(i, _)| anchors.laid[*i as usize] = false);
+        laid.sort_unstable_by_key(|(i, _)| *i);
         let turned = |(member, placed): (u32, Placed)| {
             let read = self.members[member as usize].read;
             Stacked { member, placed, read: if placed.forward { read.clone() } else { read.reversed() } }

@@ -134,14 +134,12 @@ fn doubt_the_few(calls: &mut [Call]) {
 
 /// Calls by which an expectation is held against what was found, so that a few bases say little of the sample.
 const WEIGHT: f64 = 5.0;
-/// How far the sample may move the odds up (natural logarithm): a tumour of many mutations.
-const MOST_FREQUENT: f64 = 1.0;
 /// Rounds of reckoning how many calls are true from how likely they are, and how likely from how many.
 const ROUNDS: usize = 20;
 
 /// Moves the qualities of small changes by how frequent they are in this sample: what is judged with the odds of a mutation in
-/// [`PRIOR`] bases is less likely where hardly any is sure, as in a normal held against itself, and more where many are. Of what is
-/// seldom the errors are as many as ever (empirical Bayes; Efron 2010, "Large-scale inference").
+/// [`PRIOR`] bases is less likely where hardly any is sure, as in a normal held against itself: errors are as many as ever there
+/// (empirical Bayes; Efron 2010, "Large-scale inference"). Where many are sure nothing is moved: it would let in more errors than calls.
 fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
     if bases == 0 {
         return;
@@ -158,7 +156,7 @@ fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
         let mut shift = 0.0f64;
         for _ in 0..ROUNDS {
             let real: f64 = nats.iter().map(|n| 1.0 / (1.0 + (-n - shift).exp())).sum();
-            shift = ((real + WEIGHT) / (expected + WEIGHT)).ln().min(MOST_FREQUENT);
+            shift = ((real + WEIGHT) / (expected + WEIGHT)).ln().min(0.0);
         }
         let shift = shift * 10.0 / std::f64::consts::LN_10;
         for genotype in calls.iter_mut().filter(|c| is(c)).map(|c| &mut c.genotype) {

@@ -404,16 +404,22 @@ impl Job {
             |(), g| assemble::assemble(&groups[g], &labelled, &parting),
         );
         let mut all = Assembled::default();
-        for Assembled { contigs, few, poor } in assembled {
+        for Assembled { contigs, few, poor, deep } in assembled {
             all.contigs.extend(contigs);
             all.few += few;
             all.poor += poor;
+            all.deep += deep;
         }
         ledger.left_out("assemble", "stacks of too few pairs", all.few);
         ledger.left_out(
             "assemble",
             "stacks with too few good bases where they differ from the normal",
             all.poor,
+        );
+        ledger.left_out(
+            "assemble",
+            "k-mers of reads not stacked, beyond the many with the same one",
+            all.deep,
         );
         ledger.made("assemble", "contigs", all.contigs.len() as u64);
         Ok(Contigs { contigs: all.contigs, ledger })

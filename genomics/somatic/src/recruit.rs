@@ -286,7 +286,7 @@ fn drawn(lot: u64, pairs: u32) -> bool {
 }
 
 /// A number that only the name decides, every bit by chance (FNV-1a, and a finaliser).
-fn lot(name: &[u8]) -> u64 {
+pub(crate) fn lot(name: &[u8]) -> u64 {
     let hash =
         name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
