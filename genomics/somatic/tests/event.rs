@@ -25,6 +25,7 @@ fn call(change: Change, locus: usize, quality: f64) -> Call {
         locus,
         finding: 0,
         supporting: Vec::new(),
+        in_phase: Vec::new(),
     }
 }
 
@@ -46,7 +47,7 @@ fn junction(a: (usize, usize, Side), b: (usize, usize, Side)) -> Change {
 }
 
 fn novel(at: (usize, usize, Side)) -> Change {
-    Change::Novel { end: end(at), sequence: b"ACGTTGCA".to_vec() }
+    Change::Novel { end: end(at), sequence: b"ACGTTGCA".repeat(8) }
 }
 
 fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
@@ -77,7 +78,7 @@ fn classes(changes: &[Change]) -> Vec<(Class, usize)> {
 fn lone_changes_are_classed_by_size_and_sides() {
     let class = |change: Change| classes(&[change])[0];
     assert_eq!(class(allele(5, b"A", b"C")), (Class::Snv, 1));
-    assert_eq!(class(allele(5, b"AC", b"GT")), (Class::Indel, 1));
+    assert_eq!(class(allele(5, b"AC", b"GT")), (Class::Mnv, 1));
     assert_eq!(class(allele(5, &[b'A'; 50], b"A")), (Class::Indel, 1));
     assert_eq!(class(allele(5, &[b'A'; 51], b"A")), (Class::Del, 1));
     assert_eq!(class(allele(5, b"A", &[b'A'; 50])), (Class::Indel, 1));

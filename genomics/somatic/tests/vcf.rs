@@ -35,11 +35,12 @@ fn call(change: Change) -> Call {
         locus: 6,
         finding: 0,
         supporting: Vec::new(),
+        in_phase: Vec::new(),
     }
 }
 
 fn event(class: Class, changes: impl IntoIterator<Item = Change>) -> Event {
-    Event { class, calls: changes.into_iter().map(call).collect() }
+    Event { class, calls: changes.into_iter().map(call).collect(), phase_set: None }
 }
 
 fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
