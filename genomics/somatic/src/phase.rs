@@ -203,3 +203,97 @@ pub(crate) fn sets(events: &mut [Event], links: &[Link]) {
         events[i].phase_set = Some(position(&events[root(&first, i)].calls[0].change).1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(pair: u32, log_odds: f64) -> Vote {
+        let (forward, first_forward) = (true, true);
+        Vote { pair, log_odds, forward, first_forward, from_end: 50, quality: 37, copies: 0 }
+    }
+
+    #[test]
+    fn molecules_are_those_that_tell_both() {
+        let votes = |of: &[(u32, f64)]| of.iter().map(|&(pair, odds)| vote(pair, odds)).collect::<Vec<_>>();
+        let first = votes(&[(1, 9.0), (2, 9.0), (4, -9.0), (5, 9.0), (6, 1.0), (9, 9.0)]);
+        let second = votes(&[(0, 9.0), (2, 9.0), (3, 9.0), (4, 9.0), (5, -9.0), (6, 9.0), (9, 0.5)]);
+        assert_eq!(Shared::of(&first, &second), Shared { both: 1, only: [1, 1] });
+        assert_eq!(Shared::of(&first, &[]), Shared::default());
+        let mut sum = Shared { both: 3, only: [0, 2] };
+        sum.add(&Shared::of(&first, &second));
+        assert_eq!(sum, Shared { both: 4, only: [1, 3] });
+    }
+
+    #[test]
+    fn changes_at_once_have_no_molecules_of_their_own() {
+        let shared = |both, first, second| Shared { both, only: [first, second] };
+        for (both, first, second) in [(2, 0, 0), (3, 1, 0), (20, 1, 2), (100, 6, 5)] {
+            assert!(shared(both, first, second).at_once());
+        }
+        for (both, first, second) in [(0, 0, 0), (1, 0, 0), (3, 1, 1), (20, 4, 0), (100, 6, 6)] {
+            assert!(!shared(both, first, second).at_once());
+        }
+    }
+
+    /// A contig of `ACGT` repeated, with changed bases: of each, where it lies on the contig and in the genome.
+    fn contig(places: &[(usize, usize)]) -> Compared {
+        let normal = b"ACGT".repeat(10);
+        let mut seq = normal.clone();
+        places.iter().for_each(|&(at, _)| seq[at] = b'N');
+        let finding = |&(at, pos): &(usize, usize)| {
+            let mut undone = seq.clone();
+            undone[at] = normal[at];
+            let (reference, alternative) = (vec![normal[at]], vec![at as u8]);
+            Finding {
+                change: Change::Allele { chrom: 0, pos, reference, alternative },
+                at: at..at + 1,
+                left_normal: undone.clone(),
+                right_normal: undone,
+                right_shift: 0,
+                mapq: 60,
+            }
+        };
+        Compared {
+            findings: places.iter().map(finding).collect(),
+            novel: vec![true; seq.len()],
+            weight: vec![400; seq.len()],
+            assembled: 0..seq.len(),
+            depth: 9,
+            diagonals: [None; 2],
+            seq,
+        }
+    }
+
+    /// Contig range, position and tumour bases of each finding once all neighbours are joined.
+    fn all_joined(places: &[(usize, usize)]) -> Vec<(std::ops::Range<usize>, usize, Vec<u8>)> {
+        let mut contig = contig(places);
+        join(&mut contig, |_| true);
+        let told = |f: &Finding| {
+            // Undone are all its bases and no others.
+            for i in 0..contig.seq.len() {
+                let expected = if f.at.contains(&i) { b"ACGT"[i % 4] } else { contig.seq[i] };
+                assert_eq!(f.left_normal[i], expected);
+            }
+            assert_eq!(f.left_normal, f.right_normal);
+            let (_, pos, _, alternative) = substitution(&f.change).unwrap();
+            (f.at.clone(), pos, alternative.to_vec())
+        };
+        contig.findings.iter().map(told).collect()
+    }
+
+    #[test]
+    fn neighbours_are_joined_in_the_order_of_the_genome() {
+        assert_eq!(all_joined(&[(9, 109), (10, 110)]), [(9..11, 109, vec![9, 10])]);
+        // The contig runs against the genome here.
+        assert_eq!(all_joined(&[(9, 112), (10, 111), (11, 110)]), [(9..12, 110, vec![11, 10, 9])]);
+        // Whatever the order of findings; what is no neighbour stays.
+        let apart = [(20, 120), (10, 110), (12, 112), (9, 109), (21, 121)];
+        assert_eq!(
+            all_joined(&apart),
+            [(20..22, 120, vec![20, 21]), (12..13, 112, vec![12]), (9..11, 109, vec![9, 10])]
+        );
+        // Neighbours on the contig that are none in the genome.
+        assert_eq!(all_joined(&[(9, 109), (10, 310)]).len(), 2);
+    }
+}
