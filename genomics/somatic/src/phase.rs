@@ -21,7 +21,7 @@ pub struct Shared {
 
 /// Fewest molecules that have two changes both.
 const FEWEST: u32 = 2;
-/// One in so many of them, beside one, may seem to have but one of two neighbouring changes: by a wrong base at the other.
+/// One for so many of them, beside one, may have only the first of two neighbouring changes by a wrong base, and as many only the second.
 const MISREAD: u32 = 10;
 
 impl Shared {
@@ -46,9 +46,10 @@ impl Shared {
         self.only[1] += other.only[1];
     }
 
-    /// Whether the two came about together: no molecule has one of them alone, but for errors.
+    /// Whether the two came about together: no molecule has one of them alone, but for errors. Were one of them older, or the
+    /// germline's, many would have it alone.
     pub fn at_once(&self) -> bool {
-        self.both >= FEWEST && self.only[0] + self.only[1] <= 1 + self.both / MISREAD
+        self.both >= FEWEST && self.only[0].max(self.only[1]) <= 1 + self.both / MISREAD
     }
 
     /// Whether the two lie on one haplotype: of the molecules with the rarer one, most have the other too.
@@ -228,10 +229,10 @@ mod tests {
     #[test]
     fn changes_at_once_have_no_molecules_of_their_own() {
         let shared = |both, first, second| Shared { both, only: [first, second] };
-        for (both, first, second) in [(2, 0, 0), (3, 1, 0), (20, 1, 2), (100, 6, 5)] {
+        for (both, first, second) in [(2, 0, 0), (3, 1, 0), (8, 1, 1), (20, 3, 2), (100, 11, 5)] {
             assert!(shared(both, first, second).at_once());
         }
-        for (both, first, second) in [(0, 0, 0), (1, 0, 0), (3, 1, 1), (20, 4, 0), (100, 6, 6)] {
+        for (both, first, second) in [(0, 0, 0), (1, 0, 0), (3, 2, 0), (20, 0, 4), (100, 12, 0)] {
             assert!(!shared(both, first, second).at_once());
         }
     }
