@@ -39,7 +39,7 @@ impl Shared {
         shared
     }
 
-    /// Adds those of another sample or contig.
+    /// Adds those of another sample.
     pub fn add(&mut self, other: &Shared) {
         self.both += other.both;
         self.only[0] += other.only[0];
@@ -124,15 +124,19 @@ pub fn weigh_neighbours(l: usize, loci: &[Locus], pairs: &[Kept], errors: &Error
     found.into_iter().filter_map(weigh).collect()
 }
 
-/// Makes one change of neighbouring substitutions that came about together, on all contigs alike.
+/// Makes one change of neighbouring substitutions that came about together, on all contigs alike, by what is told on the contig where
+/// most molecules have both.
 pub fn join_neighbours(loci: &mut [Locus], weighed: impl IntoIterator<Item = Neighbours>) {
-    let mut of: HashMap<Change, Shared> = HashMap::new();
+    let mut best: HashMap<Change, Shared> = HashMap::new();
     for (change, shared) in weighed {
-        of.entry(change).or_default().add(&shared);
+        let known = best.entry(change).or_insert(shared);
+        if shared.both > known.both {
+            *known = shared;
+        }
     }
-    of.retain(|_, shared| shared.at_once());
-    if !of.is_empty() {
-        loci.iter_mut().for_each(|locus| join(&mut locus.contig, |change| of.contains_key(change)));
+    best.retain(|_, shared| shared.at_once());
+    if !best.is_empty() {
+        loci.iter_mut().for_each(|locus| join(&mut locus.contig, |change| best.contains_key(change)));
     }
 }
 
