@@ -33,7 +33,7 @@ const LEAST_TUMOUR: u32 = 2;
 
 /// Call somatic variants from tumour and normal reads.
 ///
-/// Finds SNVs, indels and structural variants that the tumour has and the normal lacks, by
+/// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
 /// comparing the k-mers of both samples; reads are not aligned. Reads are paired FASTQ, plain or
 /// gzip'd, of any length from k up; the samples may differ in depth and in read length.
 ///

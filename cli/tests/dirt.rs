@@ -2,10 +2,11 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{Data, filters, run, scratch};
+use common::{Data, filters, gunzip, run, scratch};
 use serde_json::Value;
 
 const SIZE: [&str; 6] = ["--genome-length", "300000", "--contigs", "2", "--depth-tumor", "60"];
@@ -19,6 +20,12 @@ fn simulate(name: &str, seed: &str, options: &[&[&str]]) -> Data {
 
 fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
+}
+
+/// The columns of the records that pass.
+fn passing(vcf: &str) -> Vec<Vec<&str>> {
+    let records = vcf.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect::<Vec<_>>());
+    records.filter(|r| r[6] == "PASS").collect()
 }
 
 /// Recall and precision of SNVs, indels and structural variants.
@@ -99,6 +106,38 @@ fn what_is_amplified_costs_what_its_reads_cost() {
     let (scores, tables) = scores(&data, &out);
     for [recall, precision] in &scores[..2] {
         assert!(*recall >= 0.9 && *precision >= 0.85, "{tables}");
+    }
+}
+
+#[test]
+fn neighbouring_bases_are_one_record_and_clusters_are_phased() {
+    let linked = ["--snvs", "0", "--indels", "0", "--svs", "0", "--mnvs", "20", "--clusters", "15"];
+    let data = simulate("linked", "11", &[&["--library", "wgs"], &linked]);
+    let out = scratch("linked-calls");
+    run(data.call(&out)).well();
+    let truth = fs::read_to_string(data.folder.join("truth.vcf")).expect("a truth");
+    let truth = passing(&truth);
+    let calls = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    let calls = passing(&calls);
+    let is = |t: &[&str], c: &[&str]| t[..2] == c[..2] && t[3..5] == c[3..5];
+    let mnv = |record: &&Vec<&str>| record[7].contains("CLASS=MNV;");
+    let mnvs: Vec<_> = truth.iter().filter(mnv).collect();
+    let joined = mnvs.iter().filter(|t| calls.iter().filter(mnv).any(|c| is(t, c))).count();
+    assert!(mnvs.len() == 20 && joined >= 19, "{joined} of {}", mnvs.len());
+    // Records by sequence and phase set.
+    let mut sets: BTreeMap<[&str; 2], Vec<&[&str]>> = BTreeMap::new();
+    for call in calls.iter().filter(|c| c[8].ends_with(":PS")) {
+        let (genotype, set) = (&call[10][..3], call[10].rsplit(':').next().expect("PS"));
+        assert!(genotype == "0|1" && call[9].starts_with("0/0:") && call[9].ends_with(":."), "{call:?}");
+        sets.entry([call[0], set]).or_default().push(call);
+    }
+    assert!(sets.len() >= 12, "{sets:?}");
+    for ([_, first], members) in &sets {
+        assert!(members.len() > 1 && members[0][1] == *first, "{first}: {members:?}");
+        let known = truth.iter().filter(|t| members.iter().any(|c| is(t, c)));
+        let mut haplotypes: Vec<&str> = known.map(|t| t[9]).collect();
+        haplotypes.dedup();
+        assert!(haplotypes.len() <= 1, "{first}: {members:?}");
     }
 }
 

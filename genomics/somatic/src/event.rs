@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::{Breakend, Change, Side};
 use crate::genotype::{FEWEST_PAIRS, Filter, Kind, PRIOR};
 use crate::locus::Call;
+use crate::phase;
 use genuma_reads::Trimmed;
 
 /// What an event is called.
@@ -15,6 +16,8 @@ use genuma_reads::Trimmed;
 pub enum Class {
     /// One base for another.
     Snv,
+    /// Neighbouring bases for as many others.
+    Mnv,
     /// Up to 49 bases inserted, deleted or both.
     Indel,
     /// 50 bases or more deleted.
@@ -34,6 +37,7 @@ impl Class {
     pub fn name(self) -> &'static str {
         match self {
             Class::Snv => "SNV",
+            Class::Mnv => "MNV",
             Class::Indel => "INDEL",
             Class::Del => "DEL",
             Class::Ins => "INS",
@@ -51,6 +55,8 @@ pub struct Event {
     pub class: Class,
     /// One call, or two for events with two junctions.
     pub calls: Vec<Call>,
+    /// Position (0-based) of the first event on the same haplotype, if others are known to be on it.
+    pub phase_set: Option<usize>,
 }
 
 /// Changes of this many bases or more are structural.
@@ -177,6 +183,7 @@ fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
 pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
     weigh_by_frequency(&mut calls, library.bases, library.least_quality);
     doubt_the_few(&mut calls);
+    let links = phase::links(&calls);
     calls.sort_by(|a, b| {
         let loose = |c: &Call| matches!(c.change, Change::Novel { .. });
         let quality = |c: &Call| std::cmp::Reverse(c.genotype.quality as i64);
@@ -234,9 +241,10 @@ pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
         if calls.iter().all(|call| folded(call, most)) {
             calls.iter_mut().for_each(|call| _ = call.genotype.filters.insert(Filter::FoldBack));
         }
-        events.push(Event { class, calls });
+        events.push(Event { class, calls, phase_set: None });
     }
     events.sort_by(|a, b| position(&a.calls[0].change).cmp(&position(&b.calls[0].change)));
+    phase::sets(&mut events, &links);
     events
 }
 
@@ -298,6 +306,7 @@ pub fn class_of(change: &Change) -> Class {
     match change {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
             (1, 1) => Class::Snv,
+            (r, a) if r == a => Class::Mnv,
             (r, a) if r >= a + STRUCTURAL => Class::Del,
             (r, a) if a >= r + STRUCTURAL => Class::Ins,
             _ => Class::Indel,

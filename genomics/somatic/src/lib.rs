@@ -23,6 +23,7 @@ pub mod evidence;
 pub mod genotype;
 pub mod locus;
 pub mod event;
+pub mod phase;
 pub mod picture;
 pub mod vcf;
 pub mod ledger;

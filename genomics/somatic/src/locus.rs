@@ -14,6 +14,7 @@ use crate::genotype::{self, Filter, Genotype, Kind};
 use crate::haplotype;
 use crate::label::Read;
 use crate::lay::{self, Recruit};
+use crate::phase;
 use crate::recruit::Kept;
 use crate::slippage::{self, Repeat};
 
@@ -36,6 +37,8 @@ pub struct Call {
     pub finding: usize,
     /// Pairs with the tumour allele that stand for their molecules: indices into [`crate::recruit::Recruited::pairs`].
     pub supporting: Vec<u32>,
+    /// Small changes of the contig, of those after this one, that the same molecules have.
+    pub in_phase: Vec<Change>,
 }
 
 /// A contig with its reads.
@@ -181,9 +184,24 @@ impl Locus {
                 _ => NEAR,
             };
             let turns_back = turns_back(&self.contig.seq, &finding.at, turn);
-            Call { change, kind, genotype, turns_back, locus: number, finding: f, molecules, supporting }
+            let (locus, in_phase) = (number, Vec::new());
+            let call = Call {
+                change,
+                kind,
+                genotype,
+                turns_back,
+                locus,
+                finding: f,
+                molecules,
+                supporting,
+                in_phase,
+            };
+            (call, tumour)
         };
-        self.contig.findings.iter().enumerate().map(judge_one).collect()
+        let (mut calls, votes): (Vec<Call>, Vec<_>) =
+            self.contig.findings.iter().enumerate().map(judge_one).unzip();
+        phase::note(&mut calls, &votes);
+        calls
     }
 }
 

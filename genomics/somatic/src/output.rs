@@ -236,6 +236,7 @@ mod tests {
             locus: 0,
             finding: 0,
             supporting,
+            in_phase: Vec::new(),
         }
     }
 
@@ -277,6 +278,7 @@ mod tests {
         let event = |changes: Vec<Change>| Event {
             class: if changes.len() == 2 { Class::Ins } else { class_of(&changes[0]) },
             calls: changes.into_iter().map(|c| call(c, &[])).collect(),
+            phase_set: None,
         };
         changes.into_iter().map(event).collect()
     }
@@ -452,8 +454,11 @@ mod tests {
             Kept { name: format!("p{i}").into(), sample: u8::from(i > 1), mates, contigs: vec![0] }
         };
         let recruit = |pair, mate| Recruit { pair, mate, forward: mate == 0, at: [0; OFFSETS] };
-        let event =
-            |supporting: &[u32]| Event { class: Class::Indel, calls: vec![call(change.clone(), supporting)] };
+        let event = |supporting: &[u32]| Event {
+            class: Class::Indel,
+            calls: vec![call(change.clone(), supporting)],
+            phase_set: None,
+        };
         Finished {
             loci: vec![Locus {
                 contig: compared,

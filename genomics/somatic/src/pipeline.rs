@@ -21,6 +21,7 @@ use crate::ledger::Ledger;
 use crate::locus::{self, Locus};
 use crate::normal;
 use crate::outcome::UnitCost;
+use crate::phase;
 use crate::recruit::{self, Kept, Recruited};
 use crate::select::{Depths, Pick, Select, beyond_errors};
 use crate::slippage::{self, Slippage};
@@ -253,6 +254,13 @@ impl Job {
             crowded,
         );
         let errors = self.errors(&loci, &pairs);
+        let neighbours = in_order(
+            loci.len(),
+            self.means.threads,
+            || (),
+            |(), l| phase::weigh_neighbours(l, &loci, &pairs, &errors),
+        );
+        phase::join_neighbours(&mut loci, neighbours.into_iter().flatten());
         let calls = in_order(
             loci.len(),
             self.means.threads,

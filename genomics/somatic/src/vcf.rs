@@ -45,7 +45,7 @@ pub fn header(genome: &Reference, command: &str) -> String {
     }
     h.push_str(concat!(
         "##INFO=<ID=SOMATIC,Number=0,Type=Flag,Description=\"Somatic event\">\n",
-        "##INFO=<ID=CLASS,Number=1,Type=String,Description=\"SNV, INDEL, DEL, INS, DUP, INV or BND\">\n",
+        "##INFO=<ID=CLASS,Number=1,Type=String,Description=\"SNV, MNV, INDEL, DEL, INS, DUP, INV or BND\">\n",
         "##INFO=<ID=CONTIG,Number=1,Type=String,Description=\"Assembled tumour contig, as named in contigs.fa\">\n",
         "##INFO=<ID=MAPQ,Number=1,Type=Integer,Description=\"Mapping quality of the contig\">\n",
         "##INFO=<ID=SVTYPE,Number=1,Type=String,Description=\"Type of structural variant\">\n",
@@ -62,6 +62,7 @@ pub fn header(genome: &Reference, command: &str) -> String {
         "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Read pairs for each allele, PCR copies counted once\">\n",
         "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Read pairs that tell the alleles apart\">\n",
         "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Share of pairs with the tumour allele\">\n",
+        "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first of the records on one haplotype\">\n",
         "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n",
     ));
     h
@@ -123,7 +124,7 @@ impl Writer<'_> {
                     alternative: text(alternative),
                     info,
                 };
-                vec![self.line(columns, event.class, call)]
+                vec![self.line(columns, event, call)]
             }
             Change::Junction { ends, inserted, homology } => match event.class {
                 Class::Del | Class::Dup | Class::Inv => {
@@ -188,7 +189,7 @@ impl Writer<'_> {
             alternative: format!("<{}>", event.class.name()),
             info,
         };
-        self.line(columns, event.class, call)
+        self.line(columns, event, call)
     }
 
     /// Two BND records that are each other's mates (section 5.4).
@@ -226,7 +227,7 @@ impl Writer<'_> {
                     alternative,
                     info,
                 };
-                self.line(columns, event.class, call)
+                self.line(columns, event, call)
             })
             .to_vec()
     }
@@ -260,10 +261,10 @@ impl Writer<'_> {
             alternative: "<INS>".into(),
             info,
         };
-        self.line(columns, event.class, &event.calls[0])
+        self.line(columns, event, &event.calls[0])
     }
 
-    fn line(&self, c: Columns, class: Class, call: &Call) -> Line {
+    fn line(&self, c: Columns, event: &Event, call: &Call) -> Line {
         let Genotype { normal, tumour, quality, filters } = &call.genotype;
         let filter = if filters.is_empty() {
             "PASS".to_owned()
@@ -273,19 +274,24 @@ impl Writer<'_> {
         let sample = |s: &Support, gt: &str| {
             format!("{gt}:{},{}:{}:{:.3}", s.reference, s.alternative, s.depth(), s.fraction())
         };
+        // Which of the normal's haplotypes it would be is not known.
+        let (genotype, key, own, none) = match event.phase_set {
+            Some(first) => ("0|1", ":PS", format!(":{}", first + 1), ":."),
+            None => ("0/1", "", String::new(), ""),
+        };
         let text = format!(
-            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}\tGT:AD:DP:AF\t{}\t{}",
+            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}\tGT:AD:DP:AF{key}\t{}{none}\t{}{own}",
             self.genome.contigs[c.chrom].name,
             c.pos,
             c.id,
             c.reference,
             c.alternative,
             quality,
-            class.name(),
+            event.class.name(),
             c.info,
             call.locus + 1,
             sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
-            sample(tumour, "0/1"),
+            sample(tumour, genotype),
         );
         Line { chrom: c.chrom, pos: c.pos, end: c.end, text }
     }

@@ -25,6 +25,7 @@ fn call(change: Change, locus: usize, quality: f64) -> Call {
         locus,
         finding: 0,
         supporting: Vec::new(),
+        in_phase: Vec::new(),
     }
 }
 
@@ -46,7 +47,7 @@ fn junction(a: (usize, usize, Side), b: (usize, usize, Side)) -> Change {
 }
 
 fn novel(at: (usize, usize, Side)) -> Change {
-    Change::Novel { end: end(at), sequence: b"ACGTTGCA".to_vec() }
+    Change::Novel { end: end(at), sequence: b"ACGTTGCA".repeat(8) }
 }
 
 fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
@@ -77,7 +78,7 @@ fn classes(changes: &[Change]) -> Vec<(Class, usize)> {
 fn lone_changes_are_classed_by_size_and_sides() {
     let class = |change: Change| classes(&[change])[0];
     assert_eq!(class(allele(5, b"A", b"C")), (Class::Snv, 1));
-    assert_eq!(class(allele(5, b"AC", b"GT")), (Class::Indel, 1));
+    assert_eq!(class(allele(5, b"AC", b"GT")), (Class::Mnv, 1));
     assert_eq!(class(allele(5, &[b'A'; 50], b"A")), (Class::Indel, 1));
     assert_eq!(class(allele(5, &[b'A'; 51], b"A")), (Class::Del, 1));
     assert_eq!(class(allele(5, b"A", &[b'A'; 50])), (Class::Indel, 1));
@@ -268,4 +269,53 @@ fn changes_of_two_molecules_are_believed_while_they_are_few() {
     assert_eq!(doubted(1, 50), 0);
     assert_eq!(doubted(50, 50), 50);
     assert_eq!(doubted(1, 0), 1);
+}
+
+/// Position of each event, and of the first of its phase set.
+fn phased(calls: Vec<Call>) -> Vec<(usize, Option<usize>)> {
+    let at = |e: &Event| match e.calls[0].change {
+        Change::Allele { pos, .. } => pos,
+        _ => panic!("{e:?}"),
+    };
+    events(calls, &CLEAN).iter().map(|e| (at(e), e.phase_set)).collect()
+}
+
+#[test]
+fn what_is_in_phase_is_a_set() {
+    let change = |pos: usize| allele(pos, b"A", b"C");
+    let found = |pos: usize, locus: usize, quality: f64, in_phase: &[usize]| {
+        let in_phase = in_phase.iter().map(|&pos| change(pos)).collect();
+        Call { in_phase, ..call(change(pos), locus, quality) }
+    };
+    let calls = vec![
+        // The second contig shows the second change better, and what lies beyond it; both contigs together make the set.
+        found(300, 0, 50.0, &[420]),
+        found(420, 0, 50.0, &[]),
+        found(420, 1, 90.0, &[500, 510]),
+        found(500, 1, 90.0, &[]),
+        found(510, 1, 90.0, &[]),
+        // Lies among them on the other haplotype, for all that is known.
+        found(430, 2, 90.0, &[]),
+        found(900, 3, 90.0, &[920]),
+        found(920, 3, 90.0, &[]),
+    ];
+    let one = |pos| (pos, Some(300));
+    let other = [(900, Some(900)), (920, Some(900))];
+    let sets = [one(300), one(420), (430, None), one(500), one(510), other[0], other[1]];
+    for seed in 0..20 {
+        let mut shuffled = calls.clone();
+        Rng(seed).shuffle(&mut shuffled);
+        assert_eq!(phased(shuffled), sets, "order {seed}");
+    }
+    // What fails a filter is in no set, and joins none.
+    let mut failed = calls;
+    for call in failed.iter_mut().filter(|c| c.change == change(420)) {
+        call.genotype.filters.insert(Filter::Germline);
+    }
+    let alone = [300, 420, 430, 500, 510].map(|pos| (pos, None));
+    assert_eq!(phased(failed), [&alone[..], &other].concat());
+    // Nor are two sequences ever one set.
+    let there = Change::Allele { chrom: 1, pos: 100, reference: b"A".to_vec(), alternative: b"C".to_vec() };
+    let here = Call { in_phase: vec![there.clone()], ..call(change(100), 0, 50.0) };
+    assert_eq!(phased(vec![here, call(there, 0, 50.0)]), [(100, None), (100, None)]);
 }

@@ -8,12 +8,14 @@ use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
 use genuma_reads::{NORMAL, TUMOUR};
+use genuma_somatic::change::Change;
 use genuma_somatic::compare::{Compared, compare};
 use genuma_somatic::errors::{Errors, OnSequence, Tally};
 use genuma_somatic::evidence::Vote;
 use genuma_somatic::genotype::{FEWEST_PAIRS, FEWEST_RARE, Filter, Genotype, Kind, Params, judge};
 use genuma_somatic::label::{Labelled, Read};
-use genuma_somatic::locus::Locus;
+use genuma_somatic::locus::{Call, Locus};
+use genuma_somatic::phase::{join_neighbours, weigh_neighbours};
 use genuma_somatic::recruit::{Index, Kept, Recruited, Seen};
 use genuma_somatic::slippage::Slippage;
 
@@ -331,6 +333,119 @@ fn linked_changes_are_each_judged_by_all_reads_across_them() {
         );
         assert_eq!(weighed.judged().filters.len(), 0, "change {f}");
     }
+}
+
+/// Pairs planted: how many, of which sample and haplotype.
+type Planted<'a> = (usize, u8, &'a [u8]);
+
+/// The calls of a contig of `tumour` once neighbours are joined.
+fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<Call> {
+    let genome = Reference::from_contigs(vec![fasta::Contig { name: "normal".into(), seq: normal.to_vec() }]);
+    let contig = contig(tumour[800..1200].to_vec(), &canonical(&[normal]));
+    let compared = compare(&contig, &[hit(0, 800, true), hit(200, 1000, false)], &genome);
+    let mut planter = Planter { rng: Rng(62), made: 0 };
+    let pairs: Vec<Labelled> = planted
+        .iter()
+        .flat_map(|&(n, sample, haplotype)| planter.plant(n, sample, haplotype, 965..1025, 20))
+        .collect();
+    let Recruited { pairs, thinned } = recruit(&compared, &genome, &pairs);
+    let members: Vec<u32> = (0..pairs.len() as u32).collect();
+    let mut loci = [Locus::new(compared, &members, &pairs, thinned[0])];
+    let errors = Errors::of(&Tally::default(), Slippage::default());
+    let neighbours = weigh_neighbours(0, &loci, &pairs, &errors);
+    join_neighbours(&mut loci, neighbours);
+    loci[0].judge(0, &loci[0].evidence(&loci, &pairs, &errors), 8.0)
+}
+
+/// Position, length and filters of each call, and how many others are in phase with it.
+fn told(calls: &[Call]) -> Vec<(usize, usize, Vec<Filter>, usize)> {
+    let tell = |call: &Call| match &call.change {
+        Change::Allele { pos, reference, alternative, .. } if reference.len() == alternative.len() => {
+            let filters = call.genotype.filters.iter().copied().collect();
+            (*pos, reference.len(), filters, call.in_phase.len())
+        }
+        other => panic!("{other:?}"),
+    };
+    calls.iter().map(tell).collect()
+}
+
+/// `normal` with other bases at some places: the same others for the same places.
+fn changed(normal: &[u8], places: &[usize]) -> Vec<u8> {
+    places.iter().fold(normal.to_vec(), |seq, &at| replaced(&seq, at, 1, &[other(normal[at])]))
+}
+
+#[test]
+fn neighbouring_substitutions_of_the_same_molecules_are_one_change() {
+    let normal = Rng(63).sequence(2000);
+    for places in [&[1000, 1001][..], &[998, 999, 1000], &[999, 1000, 1001, 1002]] {
+        let tumour = changed(&normal, places);
+        // One molecule has a wrong base of the first's kind.
+        let misread = changed(&normal, &places[..1]);
+        let planted =
+            [(20, NORMAL, &normal[..]), (9, TUMOUR, &normal), (12, TUMOUR, &tumour), (1, TUMOUR, &misread)];
+        let calls = called(&normal, &tumour, &planted);
+        assert_eq!(told(&calls), [(places[0], places.len(), vec![], 0)]);
+        let support = calls[0].genotype.tumour;
+        assert!(matches!((support.reference, support.alternative), (9 | 10, 12)), "{support:?}");
+        let (at, end) = (places[0], places[places.len() - 1] + 1);
+        let (reference, alternative) = (normal[at..end].to_vec(), tumour[at..end].to_vec());
+        assert_eq!(calls[0].change, Change::Allele { chrom: 0, pos: at, reference, alternative });
+    }
+}
+
+#[test]
+fn substitutions_that_part_company_stay_apart() {
+    let normal = Rng(64).sequence(2000);
+    let both = changed(&normal, &[1000, 1001]);
+    let [first, second] = [1000, 1001].map(|at| changed(&normal, &[at]));
+    // The second is the germline's.
+    let germline = [
+        (10, NORMAL, &normal[..]),
+        (10, NORMAL, &second),
+        (9, TUMOUR, &normal),
+        (9, TUMOUR, &second),
+        (12, TUMOUR, &both),
+    ];
+    let calls = called(&normal, &both, &germline);
+    let told_of = told(&calls);
+    assert_eq!(told_of[0], (1000, 1, vec![], 0));
+    assert!(told_of[1].0 == 1001 && told_of[1].2.contains(&Filter::Germline), "{told_of:?}");
+    assert_eq!((calls[0].genotype.tumour.reference, calls[0].genotype.tumour.alternative), (18, 12));
+    // A subclone has the second in addition.
+    let later = [(20, NORMAL, &normal[..]), (9, TUMOUR, &normal), (14, TUMOUR, &first), (12, TUMOUR, &both)];
+    assert_eq!(told(&called(&normal, &both, &later)), [(1000, 1, vec![], 1), (1001, 1, vec![], 0)]);
+    // An unchanged base lies between.
+    let split = changed(&normal, &[1000, 1002]);
+    let planted = [(20, NORMAL, &normal[..]), (9, TUMOUR, &normal), (12, TUMOUR, &split)];
+    assert_eq!(told(&called(&normal, &split, &planted)), [(1000, 1, vec![], 1), (1002, 1, vec![], 0)]);
+    // Three in a row, of which the first came before the others.
+    let three = changed(&normal, &[999, 1000, 1001]);
+    let older = changed(&normal, &[999]);
+    let planted =
+        [(20, NORMAL, &normal[..]), (9, TUMOUR, &normal), (9, TUMOUR, &older), (12, TUMOUR, &three)];
+    assert_eq!(told(&called(&normal, &three, &planted)), [(999, 1, vec![], 1), (1000, 2, vec![], 0)]);
+}
+
+#[test]
+fn changes_are_in_phase_when_molecules_have_both() {
+    let normal = Rng(65).sequence(2000);
+    let both = changed(&normal, &[975, 1015]);
+    let [first, second] = [975, 1015].map(|at| changed(&normal, &[at]));
+    let noted = |tumour: &[Planted<'_>]| {
+        let planted = [&[(20, NORMAL, &normal[..]), (9, TUMOUR, &normal)], tumour].concat();
+        let calls = called(&normal, &both, &planted);
+        let told = told(&calls);
+        assert!(told.len() == 2 && told.iter().all(|t| t.2.is_empty()), "{told:?}");
+        assert!(calls[0].in_phase.iter().all(|c| *c == calls[1].change) && calls[1].in_phase.is_empty());
+        calls[0].in_phase.len()
+    };
+    assert_eq!(noted(&[(12, TUMOUR, &both)]), 1);
+    // One of them in a subclone, or missed in some molecules.
+    assert_eq!(noted(&[(8, TUMOUR, &both), (14, TUMOUR, &second)]), 1);
+    assert_eq!(noted(&[(8, TUMOUR, &both), (3, TUMOUR, &first), (4, TUMOUR, &second)]), 1);
+    // Few molecules have both: those of two haplotypes that were copied into one.
+    assert_eq!(noted(&[(2, TUMOUR, &both), (12, TUMOUR, &first), (14, TUMOUR, &second)]), 0);
+    assert_eq!(noted(&[(1, TUMOUR, &both), (12, TUMOUR, &first), (14, TUMOUR, &second)]), 0);
 }
 
 #[test]

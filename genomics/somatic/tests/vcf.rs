@@ -35,11 +35,12 @@ fn call(change: Change) -> Call {
         locus: 6,
         finding: 0,
         supporting: Vec::new(),
+        in_phase: Vec::new(),
     }
 }
 
 fn event(class: Class, changes: impl IntoIterator<Item = Change>) -> Event {
-    Event { class, calls: changes.into_iter().map(call).collect() }
+    Event { class, calls: changes.into_iter().map(call).collect(), phase_set: None }
 }
 
 fn allele(pos: usize, reference: &[u8], alternative: &[u8]) -> Change {
@@ -195,6 +196,26 @@ fn reasons_and_germline_genotypes_show() {
 }
 
 #[test]
+fn records_on_one_haplotype_share_a_phase_set() {
+    let genome = reference(&[("chr1", b"ACGTACGTAC")]);
+    let in_set = |event: Event| Event { phase_set: Some(2), ..event };
+    let events = [
+        in_set(event(Class::Mnv, [allele(2, b"GT", b"TA")])),
+        event(Class::Snv, [allele(5, b"C", b"G")]),
+        in_set(event(Class::Indel, [allele(6, b"GT", b"G")])),
+    ];
+    let phased = "GT:AD:DP:AF:PS\t0/0:30,0:30:0.000:.\t0|1:15,5:20:0.250:3";
+    assert_eq!(
+        texts(&events, &genome),
+        [
+            format!("chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7\t{phased}"),
+            format!("chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7\t{SAMPLES}"),
+            format!("chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7\t{phased}"),
+        ]
+    );
+}
+
+#[test]
 fn lines_come_by_place() {
     let mut rng = Rng(61);
     let genome = reference(&[("a", &rng.sequence(1000))]);
@@ -244,7 +265,14 @@ fn every_class(genome: &Reference) -> Vec<Event> {
     let end = |pos, side| Breakend { chrom: 0, pos, side };
     vec![
         event(Class::Snv, [allele(100, &bases(100, 101), &[another(100)])]),
-        event(Class::Indel, [allele(150, &bases(150, 155), &bases(150, 151))]),
+        Event {
+            phase_set: Some(120),
+            ..event(Class::Mnv, [allele(120, &bases(120, 122), &[another(120), another(121)])])
+        },
+        Event {
+            phase_set: Some(120),
+            ..event(Class::Indel, [allele(150, &bases(150, 155), &bases(150, 151))])
+        },
         event(Class::Ins, [allele(200, &bases(200, 201), &grown)]),
         event(Class::Del, [allele(300, &bases(300, 381), &bases(300, 301))]),
         event(Class::Del, [junction([(0, 400, L), (0, 600, R)], b"ACG", 0)]),
@@ -294,6 +322,9 @@ fn bcftools_accepts_every_class() {
     let viewed = run(&["view", "-H"]);
     assert_eq!(viewed.lines().count(), data.len());
     assert_eq!(run(&["view", "-H", "-f", "PASS"]).lines().count(), data.len());
+    let sets = run(&["query", "-f", "[%POS %GT %PS\\n]"]);
+    let sets: Vec<&str> = sets.lines().filter(|l| l.starts_with("121 ") || l.starts_with("151 ")).collect();
+    assert_eq!(sets, ["121 0/0 .", "121 0|1 121", "151 0/0 .", "151 0|1 121"]);
     run(&["stats"]);
     let normalised = run(&["norm", "--check-ref", "e", "-f", fasta.to_str().unwrap()]);
     assert_eq!(normalised.lines().filter(|l| !l.starts_with('#')).count(), data.len());

@@ -115,7 +115,7 @@ fn described(filter: &str) -> &'static str {
 /// Class of the style sheet.
 fn style(class: Class) -> &'static str {
     match class {
-        Class::Snv => "snv",
+        Class::Snv | Class::Mnv => "snv",
         Class::Indel => "indel",
         _ => "sv",
     }

@@ -7,12 +7,12 @@ use crate::report::markup::{counted, grouped, short};
 use crate::report::plot::{self, Axis, Bar, Field, Key, SMALL, figure};
 
 /// The classes in the order they are shown.
-pub const CLASSES: [Class; 7] =
-    [Class::Snv, Class::Indel, Class::Del, Class::Ins, Class::Dup, Class::Inv, Class::Bnd];
+pub const CLASSES: [Class; 8] =
+    [Class::Snv, Class::Mnv, Class::Indel, Class::Del, Class::Ins, Class::Dup, Class::Inv, Class::Bnd];
 
 const NORMAL: Key<'static> = Key { style: "normal", name: "Normal" };
 const TUMOUR: Key<'static> = Key { style: "tumour", name: "Tumour" };
-const SNV: Key<'static> = Key { style: "snv", name: "SNV" };
+const SUBSTITUTION: Key<'static> = Key { style: "snv", name: "SNV, MNV" };
 const INDEL: Key<'static> = Key { style: "indel", name: "Indel" };
 const STRUCTURAL: Key<'static> = Key { style: "sv", name: "Structural" };
 const FILTERED: Key<'static> = Key { style: "filtered", name: "Filtered" };
@@ -20,7 +20,7 @@ const FILTERED: Key<'static> = Key { style: "filtered", name: "Filtered" };
 /// The key of a class.
 fn key(class: Class) -> Key<'static> {
     match class {
-        Class::Snv => SNV,
+        Class::Snv | Class::Mnv => SUBSTITUTION,
         Class::Indel => INDEL,
         _ => STRUCTURAL,
     }
@@ -102,7 +102,7 @@ fn highest(stacks: &[Vec<(Key<'static>, u64)>]) -> f64 {
 
 fn fractions(calls: &[Reported]) -> String {
     const COLUMNS: usize = 40;
-    let keys = [SNV, INDEL, STRUCTURAL];
+    let keys = [SUBSTITUTION, INDEL, STRUCTURAL];
     let stacks =
         stacks(calls.iter().filter(|c| passed(c)), &keys, COLUMNS, |c| (c.tumour.fraction(), key(c.class)));
     let mut field = Field::new(
@@ -129,7 +129,7 @@ fn both_samples(calls: &[Reported]) -> String {
         Axis::linear(1.0, "share in the tumour", tenths),
         Axis::linear(1.0, "share in the normal", tenths),
     );
-    let keys = [FILTERED, SNV, INDEL, STRUCTURAL];
+    let keys = [FILTERED, SUBSTITUTION, INDEL, STRUCTURAL];
     for wanted in keys {
         let of = |c: &&Reported| if passed(c) { key(c.class) } else { FILTERED }.style == wanted.style;
         field.points(
@@ -140,14 +140,14 @@ fn both_samples(calls: &[Reported]) -> String {
     figure(
         "Tumour against normal",
         "Somatic changes lie on the floor. What the normal has, too, is germline, or tumour in the normal.",
-        &[SNV, INDEL, STRUCTURAL, FILTERED],
+        &[SUBSTITUTION, INDEL, STRUCTURAL, FILTERED],
         &field.finish("Share of reads with the change in tumour and normal, one point a call"),
     )
 }
 
 fn qualities(calls: &[Reported]) -> String {
     const COLUMNS: usize = 40;
-    let keys = [SNV, INDEL, STRUCTURAL, FILTERED];
+    let keys = [SUBSTITUTION, INDEL, STRUCTURAL, FILTERED];
     let mut all: Vec<f64> = calls.iter().map(|c| c.quality).collect();
     all.sort_by(f64::total_cmp);
     // The best hundredth share the last column.
@@ -222,7 +222,7 @@ fn per_class(calls: &[Reported]) -> String {
     figure(
         "What was called",
         "PASS calls in colour, filtered ones in grey after them.",
-        &[SNV, INDEL, STRUCTURAL, FILTERED],
+        &[SUBSTITUTION, INDEL, STRUCTURAL, FILTERED],
         &bars(&rows, "Number of calls by class, PASS and filtered"),
     )
 }

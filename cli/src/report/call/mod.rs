@@ -77,15 +77,19 @@ fn numbers(outcome: &Outcome) -> String {
         let _ = write!(html, "<div><dt>{name}</dt><dd><b>{value}</b>{more}</dd></div>");
     };
     let by_class = |classes: &[Class]| -> u64 { classes.iter().map(|&c| passed(outcome, c)).sum() };
-    tile("SNVs", grouped(by_class(&[Class::Snv])), "<span>PASS</span>".into());
+    let mnvs = match by_class(&[Class::Mnv]) {
+        0 => String::new(),
+        n => format!(", and {}", counted(n, "MNV")),
+    };
+    tile("SNVs", grouped(by_class(&[Class::Snv])), format!("<span>PASS{mnvs}</span>"));
     tile("Indels", grouped(by_class(&[Class::Indel])), "<span>PASS, up to 49 bp</span>".into());
-    let structural: Vec<String> = CLASSES[2..]
+    let structural: Vec<String> = CLASSES[3..]
         .iter()
         .filter(|&&c| passed(outcome, c) > 0)
         .map(|&c| format!("{} {}", grouped(passed(outcome, c)), c.name()))
         .collect();
     let kinds = if structural.is_empty() { "PASS".to_string() } else { structural.join(" · ") };
-    tile("Structural", grouped(by_class(&CLASSES[2..])), format!("<span>{kinds}</span>"));
+    tile("Structural", grouped(by_class(&CLASSES[3..])), format!("<span>{kinds}</span>"));
     let genome = outcome.sequences.iter().map(|s| s.1).sum::<u64>();
     let kmer = outcome.depths.kmer;
     for (sample, name) in ["Normal depth", "Tumour depth"].into_iter().enumerate() {
