@@ -177,6 +177,8 @@ pub const PRIOR: f64 = 11.0;
 
 /// Prior odds (natural logarithm) of a germline variant that the normal's reads have missed over a somatic one.
 const GERMLINE: f64 = 2.4;
+/// Prior odds (natural logarithm) of a normal without tumour in it.
+const CONTAMINATED: f64 = 2.5;
 /// Fewest distinct molecules that a call rests on: two agree by chance once in some thousand bases at 30x.
 pub const FEWEST_PAIRS: usize = 3;
 /// Fewest of them for a change that sequencers hardly make.
@@ -280,7 +282,8 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
         Kind::Rare => log_likelihood(tumour, RARE),
     };
     let contaminated = 0.02f64.max(t.fraction() * 0.1);
-    let clean = fitted(normal, contaminated);
+    // Most normals hold no tumour: where one has the allele, that it does has to be likelier by as much.
+    let clean = log_likelihood(normal, 0.0).max(fitted(normal, contaminated) - CONTAMINATED);
     // One allele fraction for both samples against one that the normal has by contamination at most.
     let alike = fitted(&[normal, tumour].concat(), 1.0);
     let more = clean + present - alike;
