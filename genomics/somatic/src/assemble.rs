@@ -146,7 +146,17 @@ impl<'a> Group<'a> {
         let mut ranks: Vec<u32> = mates.iter().flat_map(|m| m.3).map(|h| h.rank).collect();
         ranks.sort_unstable();
         ranks.dedup();
-        let number = |hit: &KmerHit| ranks.partition_point(|&r| r < hit.rank) as u32;
+        // Where a group has more hits than there are ranks up to its last, as when the tumour is another species', a table pays.
+        let hits: usize = mates.iter().map(|m| m.3.len()).sum();
+        let last = ranks.last().map_or(0, |&r| r as usize);
+        let mut table = vec![0; if hits > last { last + 1 } else { 0 }];
+        if !table.is_empty() {
+            (0..).zip(&ranks).for_each(|(number, &rank)| table[rank as usize] = number);
+        }
+        let number = |hit: &KmerHit| match table.get(hit.rank as usize) {
+            Some(&number) => number,
+            None => ranks.partition_point(|&r| r < hit.rank) as u32,
+        };
         let members: Vec<Member> = mates
             .into_iter()
             .map(|(pair, mate, read, hits)| Member {
