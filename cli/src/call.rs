@@ -287,7 +287,7 @@ fn caution(outcome: &Outcome) {
 }
 
 /// Units whose left-out lines are of evidence, where others leave out what says nothing.
-const WEIGHING: [&str; 2] = ["recruit", "judge"];
+const WEIGHING: [&str; 3] = ["select", "recruit", "judge"];
 
 /// The last line: what was found, what it took, where it is.
 fn farewell(outcome: &Outcome, out: &Path, start: Instant) {

@@ -8,7 +8,7 @@
 //! reads of its own place, however many places a repeat or a germline k-mer has brought into one group.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ pub struct Assembled {
     pub few: u64,
     /// Stacks in which too few pairs have good bases where the change is.
     pub poor: u64,
-    /// k-mers of reads that were not stacked, as there were enough with the same one.
+    /// Times that a read was not stacked, as there were enough with the same k-mer or beside it.
     pub deep: u64,
 }
 
@@ -98,6 +98,8 @@ struct Group<'a> {
 /// Reads of one k-mer that are stacked, those whose pairs' names have the smallest hashes: a consensus gets no better by more, and at a
 /// place of thousands of copies it would cost by their square.
 const DEEP: usize = 1024;
+/// Bases of a contig in which no more reads than that may begin.
+const STRETCH: i32 = 64;
 
 /// Why a stack makes no contig.
 enum Refused {
@@ -119,6 +121,8 @@ struct Anchors {
     reached: Vec<u32>,
     /// By member, whether it is laid.
     laid: Vec<bool>,
+    /// Reads not laid as so many begin beside them.
+    passed: u64,
 }
 
 impl Anchors {
@@ -204,7 +208,7 @@ pub fn assemble(group: &[u32], labelled: &[Labelled], parting: &[bool]) -> Assem
     seeds.sort_by_key(|&n| (Reverse(group.carried_by(n).len()), n));
     let mut used = vec![false; kmers];
     let laid = vec![false; group.members.len()];
-    let mut anchors = Anchors { by_number: vec![None; kmers], reached: Vec::new(), laid };
+    let mut anchors = Anchors { by_number: vec![None; kmers], reached: Vec::new(), laid, passed: 0 };
     let mut assembled = Assembled { deep: group.beyond, ..Assembled::default() };
     for seed in seeds {
         if used[seed as usize] || group.carried_by(seed).len() < FEWEST {
@@ -217,6 +221,7 @@ pub fn assemble(group: &[u32], labelled: &[Labelled], parting: &[bool]) -> Assem
         }
         used[seed as usize] = true;
     }
+    assembled.deep += anchors.passed;
     assembled
 }
 
@@ -275,6 +280,8 @@ impl Group<'_> {
         let span = self.carriers[seed as usize].1.span as i32;
         anchors.put(seed, Anchor { at: 0, span, forward: true });
         let mut laid: Vec<(u32, Placed)> = Vec::new();
+        // Reads that begin in each stretch of the contig: a repeat of many copies would lay all of them, side by side.
+        let (mut begun, mut passed): (HashMap<i32, usize>, Vec<u32>) = (HashMap::new(), Vec::new());
         let mut next = 0;
         while next < anchors.reached.len() {
             for &i in self.carried_by(anchors.reached[next]) {
@@ -284,6 +291,12 @@ impl Group<'_> {
                 let member = &self.members[i as usize];
                 let Some(placed) = self.offset(member, anchors) else { continue };
                 anchors.laid[i as usize] = true;
+                let begun = begun.entry(placed.at.div_euclid(STRETCH)).or_default();
+                *begun += 1;
+                if *begun > DEEP {
+                    passed.push(i);
+                    continue;
+                }
                 laid.push((i, placed));
                 for (hit, &number) in member.hits.iter().zip(&member.numbers) {
                     let at = placed.at + oriented(hit, member.read.seq.len(), placed.forward);
@@ -295,7 +308,8 @@ impl Group<'_> {
             }
             next += 1;
         }
-        laid.iter().for_each(|(i, _)| anchors.laid[*i as usize] = false);
+        laid.iter().map(|(i, _)| i).chain(&passed).for_each(|&i| anchors.laid[i as usize] = false);
+        anchors.passed += passed.len() as u64;
         laid.sort_unstable_by_key(|(i, _)| *i);
         let turned = |(member, placed): (u32, Placed)| {
             let read = self.members[member as usize].read;

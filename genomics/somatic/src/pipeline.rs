@@ -145,6 +145,10 @@ struct Contigs {
     ledger: Ledger,
 }
 
+/// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
+/// a tumour in a thousandth. All of it would be assembled.
+const FOREIGN: f64 = 0.2;
+
 /// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
 /// between strangers one base in some thousands, in one person one in millions.
 const TWO_PEOPLE: f64 = 1e-4;
@@ -345,6 +349,12 @@ impl Job {
             picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
         }
         ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
+        if picks.len() as f64 > FOREIGN * solid(&counted.spectra[TUMOUR as usize]) as f64 {
+            let all = picks.len();
+            picks.retain(Pick::parting);
+            let what = "k-mers of sequence unknown to the normal, as more than a fifth of the tumour's are: is it of another species?";
+            ledger.left_out("select", what, (all - picks.len()) as u64);
+        }
         let strangers = rule.get().map_or(0, Select::strangers);
         Ok(Counts { picks, spectra: counted.spectra, bases: counted.stats.bases, strangers, trimmed, ledger })
     }
@@ -426,7 +436,7 @@ impl Job {
         );
         ledger.left_out(
             "assemble",
-            "k-mers of reads not stacked, beyond the many with the same one",
+            "times a read was not stacked, beyond the thousand at its k-mer or beside it",
             all.deep,
         );
         ledger.made("assemble", "contigs", all.contigs.len() as u64);
@@ -573,10 +583,14 @@ fn worth_reads(compared: Vec<Compared>, ledger: &mut Ledger) -> Vec<Compared> {
     contigs
 }
 
-/// Bases known in both samples: k-mers that each has too often for errors.
-fn known(spectra: &[Vec<u64>; 2]) -> u64 {
+/// k-mers that a sample has too often for errors.
+fn solid(spectrum: &[u64]) -> u64 {
     const SOLID: usize = 8;
-    let solid = |spectrum: &[u64]| spectrum.iter().skip(SOLID).sum::<u64>();
+    spectrum.iter().skip(SOLID).sum()
+}
+
+/// Bases known in both samples.
+fn known(spectra: &[Vec<u64>; 2]) -> u64 {
     spectra.iter().map(|s| solid(s)).min().unwrap_or(0)
 }
 

@@ -11,8 +11,8 @@ use genuma_somatic::locus::Call;
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 
-const CLEAN: Library = Library { folds: false };
-const FOLDING: Library = Library { folds: true };
+const CLEAN: Library = Library { folds: false, bases: 0, least_quality: 8.0 };
+const FOLDING: Library = Library { folds: true, bases: 0, least_quality: 8.0 };
 
 fn call(change: Change, locus: usize, quality: f64) -> Call {
     let genotype = Genotype { quality, ..Genotype::default() };
@@ -245,11 +245,11 @@ fn the_two_junctions_of_an_inversion_bear_each_other_out() {
 
 #[test]
 fn a_library_folds_when_its_reads_do() {
-    let library = |folded| Library::of(&Trimmed { pairs: 100_000, folded, ..Trimmed::default() });
+    let library = |folded| Library::of(&Trimmed { pairs: 100_000, folded, ..Trimmed::default() }, 0, 8.0);
     assert_eq!(library(0), CLEAN);
     assert_eq!(library(20), CLEAN);
     assert_eq!(library(8_000), FOLDING);
-    assert_eq!(Library::of(&Trimmed::default()), CLEAN);
+    assert_eq!(Library::of(&Trimmed::default(), 0, 8.0), CLEAN);
 }
 
 #[test]
