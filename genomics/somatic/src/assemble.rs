@@ -97,7 +97,7 @@ struct Group<'a> {
 
 /// Reads of one k-mer that are stacked, those whose pairs' names have the smallest hashes: a consensus gets no better by more, and at a
 /// place of thousands of copies it would cost by their square.
-const DEEP: usize = 1024;
+const DEEP: usize = 4096;
 /// Bases of a contig in which no more reads than that may begin.
 const STRETCH: i32 = 64;
 

@@ -282,8 +282,9 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
         Kind::Rare => log_likelihood(tumour, RARE),
     };
     let contaminated = 0.02f64.max(t.fraction() * 0.1);
-    // Most normals hold no tumour: where one has the allele, that it does has to be likelier by as much.
-    let clean = log_likelihood(normal, 0.0).max(fitted(normal, contaminated) - CONTAMINATED);
+    let clean = fitted(normal, contaminated);
+    // Most normals hold no tumour: that one with the allele does, and has no germline variant, has to be likelier by as much.
+    let pure = log_likelihood(normal, 0.0).max(clean - CONTAMINATED);
     // One allele fraction for both samples against one that the normal has by contamination at most.
     let alike = fitted(&[normal, tumour].concat(), 1.0);
     let more = clean + present - alike;
@@ -291,7 +292,7 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     let heterozygous = log_likelihood(normal, 0.5) + averaged(tumour, germline_fraction);
     let homozygous = log_likelihood(normal, 1.0) + log_likelihood(tumour, 1.0);
     let germline = heterozygous.max(homozygous);
-    let somatic = clean + averaged(tumour, |_| 1.0);
+    let somatic = pure + averaged(tumour, |_| 1.0);
     let against_error = present - absent - params.prior;
     // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
     // germline variant it would be as frequent there as in the tumour.

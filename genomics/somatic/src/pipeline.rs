@@ -436,7 +436,7 @@ impl Job {
         );
         ledger.left_out(
             "assemble",
-            "times a read was not stacked, beyond the thousand at its k-mer or beside it",
+            "times a read was not stacked, beyond the 4,096 at its k-mer or beside it",
             all.deep,
         );
         ledger.made("assemble", "contigs", all.contigs.len() as u64);
