@@ -298,7 +298,8 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     // germline variant it would be as frequent there as in the tumour.
     let expected =
         f64::from(t.alternative) * f64::from(params.molecules[0]) / f64::from(params.molecules[1].max(1));
-    let expected = if n.alternative == 0 { expected } else { 0.0 };
+    // Not so of a repeat's length: reads that end in it tell neither.
+    let expected = if n.alternative == 0 && params.kind == Kind::Rare { expected } else { 0.0 };
     let against_germline = (somatic - germline).max(expected) - GERMLINE;
     let quality = (against_error.min(against_germline) * 10.0 / std::f64::consts::LN_10).clamp(0.0, 999.0);
 
