@@ -155,7 +155,7 @@ fn hostile_names_stay_text() {
     assert_nested(&html);
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
     assert_eq!(html.matches("<img").count(), 0);
-    assert_eq!(html.matches("<tbody>").count(), 2, "{{{{rows}}}} in a name is not filled in");
+    assert_eq!(html.matches("<tbody>").count(), 3, "{{{{rows}}}} in a name is not filled in");
 }
 
 #[test]
