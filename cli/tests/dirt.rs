@@ -104,8 +104,9 @@ fn what_is_amplified_costs_what_its_reads_cost() {
     let (read, taken) = (count("tumour: pairs read"), count("pairs with such k-mers"));
     assert!(read > 80_000 && taken * 4 < read, "{taken} of {read} pairs taken up");
     let (scores, tables) = scores(&data, &out);
-    for [recall, precision] in &scores[..2] {
-        assert!(*recall >= 0.9 && *precision >= 0.85, "{tables}");
+    // Of few indels; a slip that one molecule in fifty has may pass where there are hundreds (docs/call.md, What fails).
+    for ([recall, precision], least) in scores[..2].iter().zip([0.95, 0.8]) {
+        assert!(*recall >= 0.9 && *precision >= least, "{tables}");
     }
 }
 
