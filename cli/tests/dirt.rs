@@ -104,9 +104,9 @@ fn what_is_amplified_costs_what_its_reads_cost() {
     let (read, taken) = (count("tumour: pairs read"), count("pairs with such k-mers"));
     assert!(read > 80_000 && taken * 4 < read, "{taken} of {read} pairs taken up");
     let (scores, tables) = scores(&data, &out);
-    // Of few indels; a slip that one molecule in fifty has may pass where there are hundreds (docs/call.md, What fails).
-    for ([recall, precision], least) in scores[..2].iter().zip([0.95, 0.8]) {
-        assert!(*recall >= 0.9 && *precision >= least, "{tables}");
+    // A slip that one molecule in fifty has is no indel where there are hundreds of molecules.
+    for [recall, precision] in &scores[..2] {
+        assert!(*recall >= 0.9 && *precision >= 0.95, "{tables}");
     }
 }
 
@@ -140,6 +140,22 @@ fn neighbouring_bases_are_one_record_and_clusters_are_phased() {
         haplotypes.dedup();
         assert!(haplotypes.len() <= 1, "{first}: {members:?}");
     }
+}
+
+#[test]
+fn another_species_ends_with_a_warning() {
+    let mut data = simulate("species", "12", &[&["--library", "wgs"], &NONE]);
+    data.tumor = simulate("other-species", "13", &[&["--library", "wgs"], &NONE]).tumor;
+    let out = scratch("species-calls");
+    let ended = run(data.call(&out)).well();
+    assert!(ended.stderr.contains("is it of another species?"), "{}", ended.stderr);
+    let lines = json(&out.join("summary.json"))["ledger"]["lines"].clone();
+    let select: Vec<&Value> =
+        lines.as_array().expect("lines").iter().filter(|l| l["stage"] == "select").collect();
+    // All that is not of the person's genome: 300,000 bases, but for what the ends of its contigs have not.
+    let left_out = select[0]["count"].as_u64().expect("a count");
+    assert!(select.len() == 1 && (290_000..330_000).contains(&left_out), "{select:?}");
+    assert!(!filters(&out).iter().any(|f| f == "PASS"), "{:?}", filters(&out));
 }
 
 #[test]

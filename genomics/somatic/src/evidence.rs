@@ -15,6 +15,7 @@ use crate::lay::Recruit;
 use crate::molecule::Molecules;
 use crate::recruit::Kept;
 use crate::repeat::{self, LengthChange};
+use crate::slippage::Rate;
 use genuma_reads::{NORMAL, TUMOUR};
 
 /// A molecule must favour an allele by this factor (natural logarithm) to be counted for it.
@@ -252,7 +253,13 @@ impl<'a> Evidence<'a> {
 
     /// What the molecules of both samples say of finding `f`, by sample, in the order of their pairs.
     pub fn votes(&self, f: usize) -> [Vec<Vote>; 2] {
+        self.votes_and_slips(f).0
+    }
+
+    /// The same, and how often slips of a repeat look like the finding: never if it changes no length of one.
+    pub fn votes_and_slips(&self, f: usize) -> ([Vec<Vote>; 2], Rate) {
         let length = LengthChange::of(self.contig, f, &self.weighed, self.recruits, self.pairs);
+        let slips = length.as_ref().map_or(Rate::default(), |change| change.slips(self.errors));
         let doubt = match self.kind(f) {
             Kind::Common => DOUBT,
             Kind::Rare => RARE,
@@ -266,20 +273,22 @@ impl<'a> Evidence<'a> {
             }
         }
         let finding = &self.contig.findings[f];
-        // What a damaged base looks like, both mates and all copies show.
+        // What a damaged base looks like, and a repeat that slipped while it was copied, both mates and all copies show.
         let one = (finding.at.len() == 1 && finding.right_shift == 0)
             .then(|| [finding.left_normal[finding.at.start], self.contig.seq[finding.at.start]]);
         let [normal, tumour] = votes;
-        [(NORMAL, normal), (TUMOUR, tumour)].map(|(sample, own)| {
+        let votes = [(NORMAL, normal), (TUMOUR, tumour)].map(|(sample, own)| {
             let damaged = |first: bool| one.map_or(doubt, |to| self.errors.damaged(sample, first, to, doubt));
-            self.by_molecule(own, doubt, [damaged(false), damaged(true)])
-        })
+            let made = [false, true].map(|first| damaged(first).max(slips.rate));
+            self.by_molecule(own, doubt, made)
+        });
+        (votes, slips)
     }
 
-    /// Adds up the votes of mates and copies. `doubt` is how often a molecule lacks an allele that it has, `damaged` how often it shows
+    /// Adds up the votes of mates and copies. `doubt` is how often a molecule lacks an allele that it has, `made` how often it shows
     /// the tumour's without having it, by orientation.
-    fn by_molecule(&self, mut votes: Vec<Vote>, doubt: f64, damaged: [f64; 2]) -> Vec<Vote> {
-        let bounds = damaged.map(|damaged| (doubt.ln(), -damaged.ln()));
+    fn by_molecule(&self, mut votes: Vec<Vote>, doubt: f64, made: [f64; 2]) -> Vec<Vote> {
+        let bounds = made.map(|made| (doubt.ln(), -made.ln()));
         let bounded = |log_odds: f64, first: bool| {
             let (least, most) = bounds[usize::from(first)];
             log_odds.clamp(least, most)

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Vote;
+use crate::slippage::Rate;
 
 /// Molecules of one sample by allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -156,6 +157,8 @@ pub enum Kind {
 pub struct Params {
     /// What kind of change it is.
     pub kind: Kind,
+    /// How often slips of a repeat look like it.
+    pub slips: Rate,
     /// Molecules of the normal and of the tumour at the place, whether they tell the alleles apart or not.
     pub molecules: [u32; 2],
     /// Lowest quality that passes.
@@ -168,7 +171,14 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Params {
-        Params { kind: Kind::Common, molecules: [0; 2], least_quality: 8.0, prior: PRIOR, mapq: 60 }
+        Params {
+            kind: Kind::Common,
+            slips: Rate::default(),
+            molecules: [0; 2],
+            least_quality: 8.0,
+            prior: PRIOR,
+            mapq: 60,
+        }
     }
 }
 
@@ -216,6 +226,25 @@ fn fitted(votes: &[Vote], most: f64) -> f64 {
         f = (expected / votes.len().max(1) as f64).min(most);
     }
     log_likelihood(votes, f).max(log_likelihood(votes, 0.0))
+}
+
+/// Standard deviations up to which a rate is believed to be more than it was estimated, and how many are tried for each.
+const FARTHEST: usize = 4;
+const FINE: usize = 4;
+
+/// The log-likelihood of votes of which none has the allele but by errors: of the rates of slips that the votes may have had, the one that
+/// explains most. At a depth of hundreds a rate that is half as high again as was thought would else be an allele.
+fn without(votes: &[Vote], doubt: f64, slips: Rate) -> f64 {
+    let usual = log_likelihood(votes, doubt);
+    if slips.rate == 0.0 {
+        return usual;
+    }
+    let deviating = |step: usize| {
+        let deviations = step as f64 / FINE as f64;
+        let more = slips.rate * ((slips.spread * deviations).exp() - 1.0);
+        log_likelihood(votes, (doubt + more).min(0.5)) - deviations.powi(2) / 2.0
+    };
+    (1..=FARTHEST * FINE).map(deviating).fold(usual, f64::max)
 }
 
 /// Allele fractions at which likelihoods are summed up.
@@ -277,10 +306,11 @@ fn differs<'a>(votes: impl Iterator<Item = &'a Vote>, trait_of: impl Fn(&Vote) -
 pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     let (n, t) = (Support::of(normal), Support::of(tumour));
     let present = fitted(tumour, 1.0);
-    let absent = match params.kind {
-        Kind::Common => log_likelihood(tumour, DOUBT),
-        Kind::Rare => log_likelihood(tumour, RARE),
+    let doubt = match params.kind {
+        Kind::Common => DOUBT,
+        Kind::Rare => RARE,
     };
+    let absent = without(tumour, doubt, params.slips);
     let contaminated = 0.02f64.max(t.fraction() * 0.1);
     let clean = fitted(normal, contaminated);
     // Most normals hold no tumour: that one with the allele does, and has no germline variant, has to be likelier by as much.

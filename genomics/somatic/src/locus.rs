@@ -1,8 +1,6 @@
 //! A place where the tumour may have changed: its contig, the reads of both samples on it, and what was made of them.
 
-use std::collections::HashMap;
-
-use genuma_reads::dna::revcomp;
+use genuma_kmers::encode::kmers;
 use genuma_reads::{NORMAL, TUMOUR};
 
 use crate::change::Change;
@@ -162,9 +160,10 @@ impl Locus {
     pub fn judge(&self, number: usize, evidence: &Evidence<'_>, least_quality: f64) -> Vec<Call> {
         let small = self.contig.findings.iter().filter(|f| is_small(&f.change)).count();
         let judge_one = |(f, finding): (usize, &crate::compare::Finding)| {
-            let [normal, tumour] = evidence.votes(f);
+            let ([normal, tumour], slips) = evidence.votes_and_slips(f);
             let params = genotype::Params {
                 kind: evidence.kind(f),
+                slips,
                 molecules: evidence.molecules_at(f),
                 least_quality,
                 mapq: finding.mapq,
@@ -206,7 +205,7 @@ impl Locus {
 }
 
 /// Bases in a row before a change that stand behind it in reverse, from which a strand has folded back on itself there.
-const ARM: usize = 20;
+const ARM: u32 = 20;
 /// Bases from the change within which they lie.
 const NEAR: usize = 200;
 
@@ -216,12 +215,19 @@ const HINGE: usize = 15;
 /// Whether `seq` has before `at` what it has after it as well, in reverse: the two arms of a hairpin, the middle of which is at most
 /// `turn` bases from `at`.
 fn turns_back(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
-    let from = at.start.saturating_sub(NEAR);
-    let before = seq[from..(at.start + ARM).min(seq.len())].windows(ARM);
-    let before: HashMap<Vec<u8>, usize> = before.zip(from..).map(|(arm, i)| (revcomp(arm), i)).collect();
-    let from = at.end.saturating_sub(ARM).max(at.start);
-    let mut after = seq[from..(at.end + NEAR).min(seq.len())].windows(ARM).zip(from..);
-    after.any(|(arm, j)| before.get(arm).is_some_and(|i| ((i + j + ARM) / 2).abs_diff(at.start) <= turn))
+    let arms = |from: usize, to: usize| {
+        let arms = kmers(&seq[from..to.min(seq.len())], ARM);
+        arms.map(move |(i, arm)| (from + i, arm))
+    };
+    let arm = ARM as usize;
+    let before = arms(at.start.saturating_sub(NEAR), at.start + arm);
+    let mut before: Vec<(u64, usize)> = before.map(|(i, arm)| (arm.reverse, i)).collect();
+    before.sort_unstable();
+    arms(at.end.saturating_sub(arm).max(at.start), at.end + NEAR).any(|(j, after)| {
+        let alike = &before[before.partition_point(|b| b.0 < after.forward)..];
+        let mut alike = alike.iter().take_while(|b| b.0 == after.forward);
+        alike.any(|(_, i)| ((i + j + arm) / 2).abs_diff(at.start) <= turn)
+    })
 }
 
 fn is_small(change: &Change) -> bool {
@@ -236,6 +242,7 @@ fn is_small(change: &Change) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use genuma_reads::dna::revcomp;
 
     #[test]
     fn hairpins_turn_back_and_other_junctions_do_not() {

@@ -6,7 +6,7 @@ use crate::errors::Errors;
 use crate::evidence::Weighed;
 use crate::lay::Recruit;
 use crate::recruit::Kept;
-use crate::slippage::Repeat;
+use crate::slippage::{Rate, Repeat};
 use crate::tract::LONGEST_UNIT;
 use genuma_reads::{NORMAL, TUMOUR};
 
@@ -123,15 +123,24 @@ impl<'a> LengthChange<'a> {
     pub fn log_odds(&self, weighed: &Weighed, offsets: &[i32], errors: &Errors) -> f64 {
         let Some(shown) = self.in_read(weighed, offsets) else { return 0.0 };
         let of = |length: usize| errors.slippage.probability(self.repeat.unit, length, shown);
-        let other = self.others.iter().map(|&l| of(l)).fold(0.0, f64::max);
-        // How often the normal's allele shows the tumour's length here is best told by the normal's reads here.
         let other = if shown == self.tumour {
-            let [all, own] = self.told;
-            other.max((other * GENERAL + own) / (GENERAL + all))
+            self.slips(errors).rate
         } else {
-            other
+            self.others.iter().map(|&l| of(l)).fold(0.0, f64::max)
         };
         (of(self.tumour) / other).ln()
+    }
+
+    /// How often another allele's reads show the tumour's length.
+    pub fn slips(&self, errors: &Errors) -> Rate {
+        let unit = self.repeat.unit;
+        let slip = |&l: &usize| (errors.slippage.probability(unit, l, self.tumour), l);
+        let likeliest = self.others.iter().map(slip).max_by(|a, b| a.0.total_cmp(&b.0));
+        let (general, from) = likeliest.unwrap_or_default();
+        // That is best told by the normal's reads here.
+        let [all, own] = self.told;
+        let rate = general.max((general * GENERAL + own) / (GENERAL + all));
+        Rate { rate, spread: errors.slippage.spread(unit, from, self.tumour) }
     }
 
     fn in_read(&self, weighed: &Weighed, offsets: &[i32]) -> Option<usize> {

@@ -68,8 +68,8 @@ impl Tally {
     }
 
     /// Sums of the sites of each cell, without those that differ so much from all others of their kind that they hold an allele of
-    /// few reads.
-    fn sums(&self) -> (Vec<[f64; 3]>, Library) {
+    /// few reads; and how far the others are apart.
+    fn sums(&self) -> (Vec<[f64; 3]>, Library, f64) {
         let cells = LONGEST_UNIT * (MOST + 1);
         let mut all = vec![[0u64; 3]; cells];
         let add = |all: &mut Vec<[u64; 3]>, site: &Site| {
@@ -78,6 +78,7 @@ impl Tally {
         self.sites.iter().for_each(|site| add(&mut all, site));
         let library = Library::of(&all);
         let mut kept = vec![[0u64; 3]; cells];
+        let mut apart = Apart::default();
         for site in &self.sites {
             let c = usize::from(site.cell);
             let (unit, copies) = (c / (MOST + 1) + 1, c % (MOST + 1));
@@ -88,9 +89,11 @@ impl Tally {
             let rate = (guessed * GUESS + (all[c][1] + all[c][2] - slipped) as f64) / (GUESS + others as f64);
             if tail(n, slipped, rate) >= UNLIKELY {
                 add(&mut kept, site);
+                apart.add(n as f64 * rate, slipped as f64);
             }
         }
-        (kept.into_iter().map(|counts| counts.map(|n| n as f64)).collect(), library)
+        let kept = kept.into_iter().map(|counts| counts.map(|n| n as f64)).collect();
+        (kept, library, apart.spread())
     }
 }
 
@@ -134,6 +137,45 @@ impl Library {
 /// Share of the reads that slips one way at most.
 const MOST_SLIPS: f64 = 0.3;
 
+/// Spread (of the logarithm) of the guess round what a library really does.
+const GUESSED: f64 = 0.4;
+
+/// How far the places of one kind are apart, their flanks and their bases counting too: the variance of the logarithm of their rates. Each
+/// site tells it, the surer the more slips are expected there; what was believed before counts beside them.
+#[derive(Debug, Clone, Copy)]
+struct Apart {
+    /// Sum of what the sites tell, each by its weight, and of the weights (over the variance of what each tells).
+    told: f64,
+    weights: f64,
+}
+
+/// Spread that is believed before any site tells; its square may be wrong by as much as it is.
+const BELIEVED: f64 = 0.2;
+/// Spread of places at most.
+const FARTHEST_APART: f64 = 0.5;
+
+impl Default for Apart {
+    fn default() -> Apart {
+        Apart { told: BELIEVED.powi(-2), weights: BELIEVED.powi(-4) }
+    }
+}
+
+impl Apart {
+    /// A site with so many slips where so many are expected: the variance of a Poisson variable is its mean, what is beyond that is the
+    /// rate's.
+    fn add(&mut self, expected: f64, slips: f64) {
+        let weight = expected.powi(3) / (1.0 + 2.0 * expected);
+        if weight > 0.0 {
+            self.told += weight * ((slips - expected).powi(2) - expected) / expected.powi(2);
+            self.weights += weight;
+        }
+    }
+
+    fn spread(&self) -> f64 {
+        (self.told / self.weights).max(0.0).sqrt().min(FARTHEST_APART)
+    }
+}
+
 /// Probability under which a site does not belong to its kind.
 const UNLIKELY: f64 = 1e-4;
 
@@ -151,11 +193,20 @@ fn tail(n: u64, k: u64, rate: f64) -> f64 {
     term / (1.0 - mean / (k + 1) as f64)
 }
 
+/// How often one thing slips.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Rate {
+    /// Probability that a read shows it.
+    pub rate: f64,
+    /// How uncertain that is: standard deviation of its natural logarithm.
+    pub spread: f64,
+}
+
 /// How likely repeats change their length in a read.
 #[derive(Debug, Clone)]
 pub struct Slippage {
-    /// By unit and copies: probability to be shorter, and to be longer.
-    rates: Vec<[f64; 2]>,
+    /// By unit and copies: how often it is shorter, and how often longer.
+    rates: Vec<[Rate; 2]>,
 }
 
 /// What a library without PCR does to `copies` of a unit: shorter and longer.
@@ -172,17 +223,21 @@ fn guess(unit: usize, copies: usize) -> [f64; 2] {
 impl Slippage {
     /// The rates of the reads counted, drawn to the guess where there are few. Repeats of nearly the same length help out.
     pub fn of(tally: &Tally) -> Slippage {
-        let (sums, library) = tally.sums();
+        let (sums, library, apart) = tally.sums();
         let rate = |unit: usize, copies: usize| {
             let mut all = GUESS;
-            let mut slipped = library.guess(unit, copies).map(|p| p * GUESS);
+            let mut seen = [0.0; 2];
             for near in copies.saturating_sub(1)..=(copies + 1).min(MOST) {
                 let [exact, shorter, longer] = sums[cell(unit, near)];
                 all += exact + shorter + longer;
-                slipped[0] += shorter;
-                slipped[1] += longer;
+                seen[0] += shorter;
+                seen[1] += longer;
             }
-            slipped.map(|n| n / all)
+            let guessed = library.guess(unit, copies);
+            [0, 1].map(|way| Rate {
+                rate: (guessed[way] * GUESS + seen[way]) / all,
+                spread: (1.0 / (GUESSED.powi(-2) + seen[way]) + apart.powi(2)).sqrt(),
+            })
         };
         Slippage {
             rates: (1..=LONGEST_UNIT)
@@ -197,13 +252,18 @@ impl Slippage {
         let [shorter, longer] = self.rates[cell(unit, length / unit)];
         let off = shown.abs_diff(length);
         if off == 0 {
-            return 1.0 - shorter - longer;
+            return 1.0 - shorter.rate - longer.rate;
         }
         if !off.is_multiple_of(unit) {
             return OTHERWISE;
         }
-        let rate = if shown < length { shorter } else { longer };
+        let Rate { rate, .. } = if shown < length { shorter } else { longer };
         (rate * (1.0 - FARTHER) * FARTHER.powi((off / unit) as i32 - 1)).max(OTHERWISE)
+    }
+
+    /// How uncertain that probability is: standard deviation of its natural logarithm.
+    pub fn spread(&self, unit: usize, length: usize, shown: usize) -> f64 {
+        self.rates[cell(unit, length / unit)][usize::from(shown > length)].spread
     }
 }
 
@@ -376,6 +436,21 @@ mod tests {
         };
         assert!((learned(false) - 0.009).abs() < 0.002, "{}", learned(false));
         assert!((learned(true) - learned(false)).abs() < 1e-3);
+    }
+
+    #[test]
+    fn few_reads_and_places_apart_make_rates_uncertain() {
+        let reads = |slipped: usize| [vec![11; slipped], vec![12; 200 - slipped]].concat();
+        let spread = |sites: usize, slipped: [usize; 2]| {
+            let mut tally = Tally::default();
+            (0..sites).for_each(|i| tally.add_reads(1, 12, &reads(slipped[i % 2])));
+            Slippage::of(&tally).spread(1, 12, 11)
+        };
+        let [none, few, many] = [0, 4, 400].map(|sites| spread(sites, [10, 10]));
+        assert!(none > few && few > many && many < 0.05, "{none} {few} {many}");
+        // Half of the places slip three times as often as the other half: 25 in the square, 10 of them by chance, where 10 are expected.
+        let apart = spread(400, [5, 15]);
+        assert!((apart - 0.15f64.sqrt()).abs() < 0.02, "{apart}");
     }
 
     #[test]
