@@ -22,7 +22,7 @@ use genuma_strategy::invocation::Index;
 use genuma_strategy::model::{Application, Machine};
 use genuma_strategy::replay::report::replay;
 use genuma_strategy::run::Plan;
-use genuma_strategy::sample::{self, Sample};
+use genuma_strategy::sample::Sample;
 use genuma_strategy::{Invocation, Strategy, layout, replica};
 use serde::Serialize;
 use tracing::{info, warn};
@@ -187,7 +187,6 @@ fn interruptible() {
     signals::on_interruption(Some(Box::new(|| {
         kill_all();
         replica::remove_all();
-        sample::remove_all();
         None
     })));
 }
