@@ -17,10 +17,11 @@ test: lint ## lint, then run every test
 	@scripts/setup.sh test
 	cargo test --workspace --locked
 
-lint: ## check format and lints
+lint: ## check format, lints and, with cargo-deny, the crates we build from
 	@scripts/setup.sh build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@scripts/supply.sh
 
 bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 	@scripts/setup.sh build bench

@@ -6,11 +6,11 @@ pub mod words;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Args as ClapArgs, value_parser};
+use clap::Args as ClapArgs;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::MachineProfile;
@@ -22,13 +22,13 @@ use genuma_strategy::invocation::Index;
 use genuma_strategy::model::{Application, Machine};
 use genuma_strategy::replay::report::replay;
 use genuma_strategy::run::Plan;
-use genuma_strategy::sample::{self, Sample};
+use genuma_strategy::sample::Sample;
 use genuma_strategy::{Invocation, Strategy, layout, replica};
 use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::aligner::{self, Given};
-use crate::{json, machine, report, signals};
+use crate::{command, json, machine, report, signals, voice};
 use trials::{Trials, Wish};
 
 /// Say which memory strategy suits an aligner on this machine.
@@ -62,7 +62,7 @@ pub struct Args {
     strategies: Vec<Strategy>,
 
     /// Threads of all instances together [default: those that the command says, else all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
     threads: Option<u16>,
 
     #[command(flatten)]
@@ -150,7 +150,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         page.finish()?;
         info!("{} is written", path.display());
     }
-    print(&words::table(&case, &advice))
+    voice::print(words::table(&case, &advice))
 }
 
 /// The strategy of a run for which none is asked, and why: within a fiftieth of the run's time, or else by the model alone.
@@ -187,7 +187,6 @@ fn interruptible() {
     signals::on_interruption(Some(Box::new(|| {
         kill_all();
         replica::remove_all();
-        sample::remove_all();
         None
     })));
 }
@@ -285,14 +284,5 @@ fn write_json(path: &Path, case: &Case, advice: &Advice) -> anyhow::Result<()> {
 fn score(table: &Path) -> anyhow::Result<()> {
     let name = table.display().to_string();
     let text = fs::read_to_string(table).with_context(|| format!("{name}: cannot read"))?;
-    print(&replay(&name, &text)?.to_string())
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Who reads it has seen enough.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("standard output"),
-    }
+    voice::print(replay(&name, &text)?.to_string())
 }

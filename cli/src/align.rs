@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::{ValueEnum, value_parser};
+use clap::ValueEnum;
 use genuma_align::bgzf::Level;
 use genuma_align::engine::{self, Engine, Layout, Minibwa, Strobealign, minibwa, strobealign};
 use genuma_align::header::{Command, ReadGroup, header};
@@ -31,7 +31,7 @@ use crate::call::budget;
 use crate::failure::Usage;
 use crate::index::EngineName;
 use crate::progress::Progress;
-use crate::{command, machine, sizes};
+use crate::{command, machine, sizes, voice};
 use outcome::{Outcome, Placed, Seconds};
 
 /// Least memory for sorting: a block of records and what merges them.
@@ -118,7 +118,7 @@ pub struct Args {
     engine: EngineName,
 
     /// Threads that align [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Where the index lies on a machine with several nodes
     #[arg(long, value_enum, default_value_t = Placement::Auto, help_heading = "Resources")]
@@ -333,7 +333,7 @@ impl Run<'_> {
         let reads = Reads { stream: reads.stream, first: reads.first, layouts: reads.layouts };
         let (aligned, align, sorted, sort) = match &self.target {
             Target::Stdout => {
-                let mut out = io::stdout().lock();
+                let mut out = voice::results()?;
                 let aligned = sam(&job, reads, &header, &mut out)?;
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }

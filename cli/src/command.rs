@@ -1,4 +1,15 @@
-//! The command line, for whoever wants to run it again.
+//! The command line: what options of several verbs may be, and how it is told to whoever wants to run it again.
+
+use clap::builder::RangedI64ValueParser;
+use clap::value_parser;
+
+/// Most threads that may be asked for: above what machines have, and few enough for the kernel to map the stacks of all.
+const MOST_THREADS: i64 = 4096;
+
+/// What `--threads` may be.
+pub fn threads() -> RangedI64ValueParser<u16> {
+    value_parser!(u16).range(1..=MOST_THREADS)
+}
 
 /// The command line of this process as a shell would read it back.
 pub fn line() -> String {

@@ -1,10 +1,9 @@
 //! `genuma completions`: what a shell needs to complete genuma's options.
 
-use std::io::Write;
-
-use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
+
+use crate::voice;
 
 /// Print the completion script of a shell.
 #[derive(Debug, clap::Args)]
@@ -21,5 +20,5 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "genuma", &mut script);
-    std::io::stdout().write_all(&script).context("standard output")
+    voice::print(script)
 }

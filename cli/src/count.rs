@@ -19,7 +19,7 @@ use tracing::{debug, info};
 use crate::call::{budget, room};
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{signals, sizes, work};
+use crate::{command, signals, sizes, work};
 use note::Note;
 use outputs::{Outcome, Target};
 use resume::Resumable;
@@ -93,7 +93,7 @@ pub struct Args {
     min_base_quality: u8,
 
     /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of what is free]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]

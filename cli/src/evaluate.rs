@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args as ClapArgs;
 use genuma_reads::atomic_file::AtomicFile;
 use genuma_simulate::evaluate::{Filters, Inputs, evaluate, render};
+
+use crate::voice;
 
 /// Score calls against the truth.
 ///
@@ -57,5 +58,5 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         writeln!(file, "{:#}", outcome.to_json())?;
         file.finish()?;
     }
-    std::io::stdout().write_all(render(&outcome, args.list).as_bytes()).context("standard output")
+    voice::print(render(&outcome, args.list))
 }

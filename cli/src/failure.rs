@@ -1,6 +1,9 @@
 //! How a failure ends the program: one line on stderr and an exit code.
 
+use std::panic;
 use std::process::ExitCode;
+
+use crate::{signals, voice};
 
 /// A wish that cannot be fulfilled as it was put: exit code 2, like the faults that the parser finds.
 #[derive(Debug, thiserror::Error)]
@@ -9,8 +12,32 @@ pub struct Usage(pub String);
 
 /// Tells the error in one line and gives its exit code: 2 for wrong usage, else 1.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("genuma: error: {}", line(error));
+    voice::say(&format!("genuma: error: {}", line(error)));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+}
+
+/// What panics say of threads that the system does not start: the standard library's, at either end, and rayon's.
+const NO_THREADS: [&str; 4] = [
+    "failed to spawn thread",
+    "failed to set up alternative stack",
+    "failed to allocate an alternative stack",
+    "ThreadPoolBuildError",
+];
+
+/// Makes a failure like any other of threads that cannot be started: whoever starts them panics then.
+pub fn heed_threads() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if panic.payload_as_str().is_some_and(|said| NO_THREADS.iter().any(|words| said.contains(words))) {
+            signals::give_up(|| {
+                voice::say(
+                    "genuma: error: the system starts no more threads: lower --threads, or raise the limits on threads and \
+                     memory (ulimit -u, ulimit -v, pids of the container)",
+                );
+            });
+        }
+        usual(panic);
+    }));
 }
 
 /// The error with those of its causes that its own words do not tell.

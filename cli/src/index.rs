@@ -9,7 +9,7 @@ use genuma_somatic::pipeline::Watch;
 use tracing::info;
 
 use crate::progress::Progress;
-use crate::signals;
+use crate::{command, signals};
 
 /// The aligners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "BP", default_value_t = 150, value_parser = value_parser!(u32).range(1..))]
     read_length: u32,
     /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = command::threads())]
     threads: Option<u16>,
 }
 

@@ -14,6 +14,7 @@ mod index;
 mod json;
 mod machine;
 mod man;
+mod memory;
 mod probe;
 mod progress;
 mod query;
@@ -22,6 +23,7 @@ mod run;
 mod signals;
 mod simulate;
 mod sizes;
+mod stdout;
 mod topology;
 mod voice;
 mod work;
@@ -29,11 +31,6 @@ mod work;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// Gives memory back to the system soon after it is freed. The C library's allocator kept 1.5 GB of finished bins
-/// resident beside what the next units needed, which `--memory` has to pay for.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Somatic mutations from tumour and normal reads, without aligning the reads.
 #[derive(Debug, Parser)]
@@ -44,7 +41,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     genuma call --tumor pair/tumor_{1,2}.fq.gz --normal pair/normal_{1,2}.fq.gz \\\n    \
       --reference pair/genome.fa -o calls\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n\n\
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 and 143 interrupted."
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 129, 130 and 143 interrupted."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -71,8 +68,12 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(asked) => return voice::answer(&asked),
+    };
     cli.voice.set();
+    failure::heed_threads();
     let done = signals::heed().and_then(|()| match cli.verb {
         Verb::Call(args) => call::run(args),
         Verb::Count(args) => count::run(&args),

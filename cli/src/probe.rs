@@ -2,7 +2,7 @@
 
 mod summary;
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ use genuma_reads::atomic_file::AtomicFile;
 use tracing::info;
 
 use crate::progress::Steps;
-use crate::{report, signals};
+use crate::{report, signals, voice};
 
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         true => profile.write(&mut text)?,
         false => write!(text, "{}", summary::summary(&profile))?,
     }
-    print(&text)
+    voice::print(text)
 }
 
 /// Measures this machine.
@@ -115,19 +115,10 @@ fn placement(json: bool) -> anyhow::Result<()> {
     let report = check(&Sysfs::new().topology()?);
     let text =
         if json { format!("{}\n", serde_json::to_string_pretty(&report)?) } else { report.to_string() };
-    print(text.as_bytes())?;
+    voice::print(text)?;
     match report.count(Outcome::Elsewhere) {
         0 => Ok(()),
         1 => anyhow::bail!("one ask came out elsewhere: placement does not work here"),
         n => anyhow::bail!("{n} asks came out elsewhere: placement does not work here"),
-    }
-}
-
-fn print(text: &[u8]) -> anyhow::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text).and_then(|()| stdout.flush()) {
-        // Who reads it has seen enough.
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("standard output"),
     }
 }

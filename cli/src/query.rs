@@ -4,13 +4,13 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::value_parser;
 use genuma_flash::{Answers, Options, Table};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tracing::info;
 
 use crate::count::note::{Note, counts};
+use crate::{command, voice};
 
 /// K-mers looked up at once.
 const AT_ONCE: usize = 1 << 16;
@@ -39,13 +39,13 @@ pub struct Args {
     #[arg(value_name = "SEQUENCES", required = true, num_args = 1..)]
     sequences: Vec<PathBuf>,
     /// Threads that look up [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
+    #[arg(short, long, value_name = "N", value_parser = command::threads())]
     threads: Option<u16>,
 }
 
 /// Looks up and prints.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let stdout = io::stdout().lock();
+    let stdout = voice::results()?;
     match query(args, BufWriter::with_capacity(1 << 18, stdout)) {
         // Who reads it has seen enough.
         Err(error) if is_broken_pipe(&error) => Ok(()),

@@ -3,11 +3,10 @@
 mod outcome;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write};
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::value_parser;
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_reads::Meter;
 use genuma_reads::atomic_file::AtomicFile;
@@ -22,7 +21,7 @@ use tracing::{debug, info, warn};
 use crate::aligner::{self, Given};
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{advise, command, signals};
+use crate::{advise, command, signals, voice};
 use outcome::Outcome;
 
 /// Run an aligner, unmodified, where the machine's memory suits it.
@@ -52,7 +51,7 @@ pub struct Args {
     strategy: String,
 
     /// Threads of all instances together [default: those that the command says, else all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
     threads: Option<u16>,
 
     #[command(flatten)]
@@ -155,7 +154,7 @@ fn plan_to(plan: &Plan, out: Option<&PathBuf>) -> anyhow::Result<Option<Summary>
             Ok(Some(summary))
         }
         None => {
-            let mut stdout = io::stdout().lock();
+            let mut stdout = voice::results()?;
             match plan.run(meter, &mut stdout) {
                 Ok(summary) => {
                     stdout.flush()?;

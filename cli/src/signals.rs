@@ -1,42 +1,82 @@
-//! SIGINT and SIGTERM: what is unfinished goes, one line says what stays, the exit code is 130 or 143.
+//! SIGINT, SIGTERM and SIGHUP, and failures in the middle of anything: what is unfinished goes, one line says what stays, the exit code is
+//! 130, 143, 129 or 1.
 
+use std::fs;
 use std::process::exit;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::Context;
 use genuma_reads::atomic_file::discard_unfinished;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 
 /// What a verb wants done when it is interrupted; it returns what the user should know.
 type Farewell = Box<dyn FnOnce() -> Option<String> + Send>;
 
+/// How long tidying up may take where nothing else may be waited for.
+const TIDYING: Duration = Duration::from_secs(10);
+
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 static UNDIVIDED: Mutex<()> = Mutex::new(());
+/// Closed to end the program.
+static HEEDED: OnceLock<Handle> = OnceLock::new();
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Heeds both signals from now on.
+/// Heeds the signals from now on. SIGHUP stays ignored where it is: under `nohup`.
 ///
 /// # Errors
 /// The system refuses the handlers.
 pub fn heed() -> anyhow::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("signal handlers")?;
+    let all = [SIGINT, SIGTERM, SIGHUP];
+    let heeded = if is_ignored(SIGHUP) { &all[..2] } else { &all };
+    let mut signals = Signals::new(heeded).context("signal handlers")?;
+    let _ = HEEDED.set(signals.handle());
     thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            let _undivided = lock(&UNDIVIDED);
-            discard_unfinished();
-            let word = lock(&FAREWELL).take().and_then(|farewell| farewell());
-            // A thread that still runs may have begun a file meanwhile.
-            discard_unfinished();
-            tracing::warn!("interrupted{}", word.map_or_else(String::new, |word| format!("; {word}")));
-            exit(128 + signal);
+        // None when the program has failed, which it has said by itself.
+        let signal = signals.forever().next();
+        let _undivided = lock(&UNDIVIDED);
+        discard_unfinished();
+        let word = lock(&FAREWELL).take().and_then(|farewell| farewell());
+        // A thread that still runs may have begun a file meanwhile.
+        discard_unfinished();
+        match (signal, word) {
+            (Some(_), word) => {
+                tracing::warn!("interrupted{}", word.map_or_else(String::new, |word| format!("; {word}")));
+            }
+            (None, Some(word)) => tracing::warn!("{word}"),
+            (None, None) => {}
         }
+        exit(signal.map_or(1, |signal| 128 + signal));
     });
     Ok(())
+}
+
+/// Whether a signal is ignored (proc_pid_status(5), `SigIgn`).
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// Ends the program after a failure in the midst of anything, with exit code 1. The first that comes here tells of it. Another thread tidies
+/// up: this one may hold what that needs, so it does not wait for long.
+pub fn give_up(tell: impl FnOnce()) -> ! {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Relaxed) {
+        tell();
+    }
+    if let Some(heeded) = HEEDED.get() {
+        heeded.close();
+        thread::sleep(TIDYING);
+    }
+    exit(1)
 }
 
 /// Sets what is done on a signal before the process ends; `None` takes it back.

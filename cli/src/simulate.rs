@@ -8,6 +8,7 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use genuma_simulate::{GenomeSource, Params, SomaticParams, simulate};
 
+use crate::command;
 use crate::failure::Usage;
 
 /// Make tumour and normal reads with known somatic variants.
@@ -52,8 +53,8 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads [default: all]
-    #[arg(short, long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(short, long, value_name = "N", value_parser = command::threads())]
+    threads: Option<u16>,
 
     /// Somatic single-nucleotide variants [default: 300; with capture, fewer if the targets have no room]
     #[arg(long, value_name = "N", help_heading = "Somatic variants")]
@@ -200,7 +201,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         )
         .into());
     }
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = args
+        .threads
+        .map(usize::from)
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let start = Instant::now();
     let made = simulate(&params, &args.out, threads)?;
     tracing::info!(

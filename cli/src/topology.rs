@@ -1,13 +1,14 @@
 //! `genuma topology`: what this machine, or another, is made of.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args as ClapArgs;
 use genuma_machine::Source;
 use genuma_machine::topology::{Recorded, Synthetic, Sysfs};
 use genuma_reads::atomic_file::AtomicFile;
+
+use crate::voice;
 
 /// Show the nodes, CPUs, caches and memory of a machine.
 ///
@@ -54,10 +55,5 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         true => format!("{}\n", serde_json::to_string_pretty(&topology)?),
         false => topology.table(),
     };
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Who reads the table has seen enough of it.
-        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("standard output"),
-    }
+    voice::print(text)
 }

@@ -1,15 +1,21 @@
-//! How much is said on stderr.
+//! The two ends to which genuma speaks: messages on stderr, results on stdout.
+//!
+//! A message that cannot be written is lost, and the run goes on; a result that cannot be written is a failure. What messages quote, such
+//! as names of reads, sequences and files, and the words of aligners, others have written: nothing of it reaches a terminal as a command.
 
-use std::fmt;
-use std::io::{self, Write};
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{ArgAction, Args};
+use genuma_strategy::instance::WORDS;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::progress;
+use crate::{failure, progress, stdout};
 
 /// The options of every verb.
 #[derive(Debug, Args)]
@@ -35,7 +41,80 @@ impl Voice {
     }
 }
 
-/// `genuma: warning: what happened`.
+/// Says a line on stderr, if anybody can hear it.
+pub fn say(line: &str) {
+    let text = format!("{}\n", Safe(line));
+    // Nothing better can be done with a message that cannot be written.
+    let _ = progress::above_bars(|| io::stderr().write_all(text.as_bytes()));
+}
+
+/// Standard output, for results.
+///
+/// # Errors
+/// It was closed before the program began.
+pub fn results() -> anyhow::Result<io::StdoutLock<'static>> {
+    if stdout::was_closed() {
+        anyhow::bail!(
+            "standard output: is closed, so that results cannot be written; open it, or name a file"
+        );
+    }
+    Ok(io::stdout().lock())
+}
+
+/// Writes a result to standard output. Who reads it may stop when it has seen enough.
+///
+/// # Errors
+/// It is closed, or does not take all of the text.
+pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    let mut stdout = results()?;
+    match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output"),
+    }
+}
+
+/// What the parser has to say: help, the version, or what is wrong with the command line. Gives the exit code.
+pub fn answer(asked: &clap::Error) -> ExitCode {
+    let text = asked.render().to_string();
+    let code = ExitCode::from(asked.exit_code() as u8);
+    // What is typed is quoted as it is where styles are shown.
+    let typed = std::env::args_os().any(|arg| arg.to_string_lossy().contains(char::is_control));
+    if asked.use_stderr() {
+        match typed {
+            true => text.lines().for_each(say),
+            false => drop(asked.print()),
+        }
+        return code;
+    }
+    match asked.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            failure::report(&anyhow::Error::new(error).context("standard output"))
+        }
+        _ => code,
+    }
+}
+
+/// A text that is safe to show on a terminal: control characters, and those that turn the direction of writing, are shown by their number.
+struct Safe<'a>(&'a str);
+
+impl Display for Safe<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\t' => f.write_char(c)?,
+                _ if c.is_ascii_control() => write!(f, "\\x{:02x}", u32::from(c))?,
+                '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                    write!(f, "{}", c.escape_unicode())?;
+                }
+                _ if c.is_control() => write!(f, "{}", c.escape_unicode())?,
+                _ => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `genuma: warning: what happened`; what an aligner says is passed on without a word of ours.
 struct Line;
 
 impl<S, N> FormatEvent<S, N> for Line
@@ -50,16 +129,18 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         line.write_str(match *event.metadata().level() {
+            _ if event.metadata().target() == WORDS => "",
             Level::WARN => "genuma: warning: ",
             Level::ERROR => "genuma: error: ",
             _ => "genuma: ",
         })?;
-        ctx.field_format().format_fields(line.by_ref(), event)?;
-        writeln!(line)
+        let mut said = String::new();
+        ctx.field_format().format_fields(Writer::new(&mut said), event)?;
+        writeln!(line, "{}", Safe(&said))
     }
 }
 
-/// Standard error; progress bars make room for what is written.
+/// Standard error, which takes everything; progress bars make room for what is written.
 struct AboveBars;
 
 impl MakeWriter<'_> for AboveBars {
@@ -72,10 +153,29 @@ impl MakeWriter<'_> for AboveBars {
 
 impl Write for AboveBars {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        progress::above_bars(|| io::stderr().write(text))
+        // Who gets an error here would tell it on stderr, and panic.
+        let _ = progress::above_bars(|| io::stderr().write_all(text));
+        Ok(text.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_command_a_terminal_is_shown_by_its_number() {
+        for (text, shown) in [
+            ("r\x1b[2J\x07\x7f", "r\\x1b[2J\\x07\\x7f"),
+            ("a\r\nb\tc", "a\\x0d\\x0ab\tc"),
+            ("\u{9b}31m\u{202e}x", "\\u{9b}31m\\u{202e}x"),
+            ("Grüße, 読み取り", "Grüße, 読み取り"),
+        ] {
+            assert_eq!(Safe(text).to_string(), shown);
+        }
     }
 }

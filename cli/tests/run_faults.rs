@@ -121,24 +121,116 @@ fn reads_that_are_not_right() {
     }
 }
 
+/// An aligner of `program`, lines of awk that run for each line of the reads, and may write a read's unmapped record; `header` is what it
+/// writes before.
+fn answering(path: PathBuf, header: &str, program: &str) -> PathBuf {
+    let text = format!(
+        "#!/usr/bin/awk -f\nfunction record(n) {{ print n, 4, \"*\", 0, 0, \"*\", \"*\", 0, 0, \"*\", \"*\" }}\n\
+         BEGIN {{ OFS = \"\\t\"; {header} }}\nNR % 4 == 1 {{ name = substr($1, 2) }}\n{program}\n"
+    );
+    script(path, &text)
+}
+
+const HEADER: &str = "print \"@SQ\", \"SN:c\", \"LN:9\"";
+
 #[test]
 fn output_that_is_not_what_it_should_be() {
     let (folder, _) = folders("output");
-    for (name, program, parts) in [
+    let of = |field: usize, value: &str| {
+        let fields = ["name", "0", "\"c\"", "1", "9", "\"1M\"", "\"*\"", "0", "0", "\"A\"", "\"F\""];
+        let field_of =
+            |(i, was): (usize, &&str)| if i == field { value.to_owned() } else { (*was).to_owned() };
+        let record: Vec<String> = fields.iter().enumerate().map(field_of).collect();
+        format!("NR % 4 == 2 {{ print {} }}", record.join(", "))
+    };
+    for (name, header, program, parts) in [
         (
             "fewer",
-            "NR % 4 == 2 && !/read7$/ { if (name != \"read7\") print name, 4, \"*\" }",
+            HEADER,
+            "NR % 4 == 2 && !/read7$/ { if (name != \"read7\") record(name) }".to_owned(),
             "where one of \"read7\"",
         ),
-        ("early", "NR % 4 == 2 && NR < 4000 { print name, 4, \"*\" }", "without records of "),
-        ("more", "NR % 4 == 2 { print name, 4, \"*\"; print name, 4, \"*\" }", "where one of \"read1\""),
-        ("other", "NR % 4 == 2 { print \"z\" name, 4, \"*\" }", "a record of \"zread0\""),
-        ("words", "NR % 4 == 2 { print \"hello\" }", "no SAM: a line 'hello'"),
+        ("early", HEADER, "NR % 4 == 2 && NR < 4000 { record(name) }".to_owned(), "without records of "),
+        ("more", HEADER, "NR % 4 == 2 { record(name); record(name) }".to_owned(), "where one of \"read1\""),
+        ("other", HEADER, "NR % 4 == 2 { record(\"z\" name) }".to_owned(), "a record of \"zread0\""),
+        (
+            "words",
+            HEADER,
+            "NR % 4 == 2 { print \"hello\" }".to_owned(),
+            "no SAM: fewer than 11 fields in a line 'hello'",
+        ),
+        (
+            "columns",
+            HEADER,
+            "NR % 4 == 2 { print name, 4, \"*\", 0, 0, \"*\", \"*\", 0, 0, \"*\" }".to_owned(),
+            "fewer than 11 fields",
+        ),
+        ("place", HEADER, of(3, "-5"), "an impossible place in a line 'read0"),
+        ("sequence", HEADER, of(2, "\"nowhere\""), "a sequence that the header does not have"),
+        ("mate", HEADER, of(6, "\"nowhere\""), "a mate's sequence that the header does not have"),
+        ("qualities", HEADER, of(10, "\"FF\""), "not as many qualities as bases"),
+        ("no_header", "", of(0, "name"), "no header with sequences"),
+        ("no_sequences", "print \"@PG\", \"ID:x\"", of(0, "name"), "no header with sequences"),
+        ("silent", "", String::new(), "no header with sequences"),
     ] {
-        let start = "#!/usr/bin/awk -f\nBEGIN { OFS = \"\\t\"; print \"@SQ\", \"SN:c\" }\nNR % 4 == 1 { name = substr($1, 2) }\n";
-        let stub = script(folder.join(name), &format!("{start}{program}\n"));
+        let stub = answering(folder.join(name), header, &program);
         refused(&folder, &["--reads", "reads.fq", "--", text(&stub)], 1, &[parts]);
     }
+    let good = answering(folder.join("good"), HEADER, &of(0, "name"));
+    let ended = by_genuma(&folder, &["--reads", "reads.fq", "--", text(&good)]);
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    // awk would end the line at a NUL.
+    let nul = script(
+        folder.join("nul"),
+        "#!/bin/sh\nprintf '@SQ\\tSN:c\\nread0\\t4\\t*\\t0\\t0\\t*\\t*\\t0\\t0\\tA\\0C\\t*\\n'; cat > /dev/null\n",
+    );
+    refused(&folder, &["--reads", "reads.fq", "--", text(&nul)], 1, &["a NUL in a line 'read0"]);
+    let endless = script(folder.join("endless"), "#!/bin/sh\nyes '@CO\tand so on, and so on, and so on'\n");
+    refused(&folder, &["--reads", "reads.fq", "--", text(&endless)], 1, &["a header that does not end"]);
+}
+
+#[test]
+fn what_an_aligner_leaves_behind_does_not_hold_the_run() {
+    let (folder, out) = folders("behind");
+    let plain = without_programs(&by_genuma(&folder, &["--reads", "reads.fq", "--", "./stub"]).stdout);
+    // In its group, which goes with it; and in a session of its own, which stays.
+    let left =
+        |start: &str| format!("{start} sh -c 'echo $$ >> pids; exec sleep 600' left_behind &\nexit 0\n");
+    for (name, start) in [("grandchild", ""), ("daemon", "setsid")] {
+        let program =
+            script(folder.join(name), &format!("#!/bin/sh\n{}/stub\n{}", text(&folder), left(start)));
+        for strategy in ["default", "2xlocal"] {
+            let args =
+                ["--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--", text(&program)];
+            let ended = by_genuma(&folder, &args);
+            assert!(ended.status.success(), "{name}: {}", String::from_utf8_lossy(&ended.stderr));
+            assert!(without_programs(&fs::read(out.join("x.sam")).expect("SAM")) == plain, "{name}");
+            fs::remove_file(out.join("x.sam")).expect("a file");
+        }
+    }
+    // It holds the reads too, and takes none of them.
+    let holds = format!("#!/bin/sh\nhead -n 400 | {}/stub\nexec 3<&0\n{}", text(&folder), left("setsid"));
+    let holds = script(folder.join("holds"), &holds);
+    refused(&folder, &["--reads", "reads.fq", "--", text(&holds)], 1, &["without records of "]);
+    for id in fs::read_to_string(folder.join("pids")).expect("numbers").lines() {
+        let id = id.parse().ok().and_then(Pid::from_raw).expect("a number");
+        // Those of the group are gone.
+        let _ = kill_process(id, Signal::KILL);
+    }
+}
+
+#[test]
+fn what_an_aligner_says_does_not_command_the_terminal() {
+    let (folder, _) = folders("terminal");
+    let stub = answering(folder.join("clears"), HEADER, "NR % 4 == 2 { record(name \"\\033[2J\"); exit }");
+    let says = format!("#!/bin/sh\nprintf 'hello \\033]0;title\\007\\n' >&2\nexec {}\n", text(&stub));
+    let says = script(folder.join("says"), &says);
+    let ended = by_genuma(&folder, &["--reads", "reads.fq", "--", text(&says)]);
+    let said = String::from_utf8(ended.stderr).expect("UTF-8");
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.lines().any(|line| line == "hello \\x1b]0;title\\x07"), "{said}");
+    assert!(said.contains("a record of \"read0\\x1b[2J\""), "{said}");
+    assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{said:?}");
 }
 
 /// A stub that is killed once: the first process that comes by a flag takes it and dies after some records.
@@ -305,7 +397,9 @@ fn an_interrupted_run_leaves_nothing() {
     // It answers, and then never ends.
     let endless = format!("#!/bin/sh\n{0}/stub\necho all answered >&2\nsleep 1000\n", text(&folder));
     let endless = script(folder.join("endless_stub"), &endless);
-    for (strategy, signal, code) in [("default", Signal::INT, 130), ("2xlocal", Signal::TERM, 143)] {
+    for (strategy, signal, code) in
+        [("default", Signal::INT, 130), ("2xlocal", Signal::TERM, 143), ("default", Signal::HUP, 129)]
+    {
         let mut child = genuma()
             .args(["run", "-v", "--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--"])
             .arg(&endless)
@@ -328,4 +422,47 @@ fn an_interrupted_run_leaves_nothing() {
             std::thread::yield_now();
         }
     }
+}
+
+/// genuma, without heed to SIGHUP if it is `deaf`, with an aligner that has answered all and does not end, and that aligner's name.
+fn waiting(name: &str, deaf: bool) -> (std::process::Child, PathBuf) {
+    let (folder, _) = folders(name);
+    let endless = format!(
+        "#!/bin/sh\n{0}/stub\necho all answered >&2\nexec tail -f {0}/endless_stub > /dev/null\n",
+        text(&folder)
+    );
+    let endless = script(folder.join("endless_stub"), &endless);
+    let trap = if deaf { "trap '' HUP; " } else { "" };
+    let mut child = Command::new("bash")
+        .args(["-c", &format!("{trap}exec \"$@\"; true"), "bash", env!("CARGO_BIN_EXE_genuma"), "run", "-v"])
+        .args(["--reads", "reads.fq", "-o", "out/x.sam", "--", text(&endless)])
+        .current_dir(&folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains("all answered") {
+        assert!(stderr.read_line(&mut said).expect("lines") > 0, "it never answered: {said}");
+    }
+    assert!(!processes(text(&endless)).is_empty());
+    (child, endless)
+}
+
+#[test]
+fn an_aligner_does_not_outlive_genuma() {
+    let (mut child, endless) = waiting("outlive", false);
+    child.kill().expect("a process to kill");
+    assert_eq!(child.wait().expect("an end").code(), None);
+    while !processes(text(&endless)).is_empty() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn under_nohup_a_lost_terminal_does_not_end_it() {
+    let (mut child, _) = waiting("nohup", true);
+    kill_process(Pid::from_child(&child), Signal::HUP).expect("a process to signal");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("a process to signal");
+    assert_eq!(child.wait().expect("an end").code(), Some(143));
 }

@@ -4,25 +4,32 @@ mod feed;
 
 mod pace;
 
+mod patience;
+
+mod tied;
+
 mod words;
 
 pub(crate) use feed::{Feeding, write_reads};
 pub(crate) use pace::Pace;
-pub use words::Words;
+pub(crate) use patience::Patient;
+pub use words::{WORDS, Words};
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use genuma_machine::placement::{Scoped, pin};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
 
 use crate::invocation::{Feed, Invocation};
 use crate::layout::Seat;
@@ -66,13 +73,13 @@ fn kill_group(group: i32) {
 pub(crate) struct Instance {
     child: Child,
     /// What it writes.
-    pub stdout: Option<ChildStdout>,
+    pub stdout: Option<Patient<ChildStdout>>,
     /// What the pipe of that holds (bytes).
     pub stdout_holds: usize,
     /// What it says.
-    pub stderr: Option<ChildStderr>,
+    pub stderr: Option<Patient<ChildStderr>>,
     /// Where its reads go: one pipe, or two.
-    pub feeds: Vec<PipeWriter>,
+    pub feeds: Vec<Patient<PipeWriter>>,
     /// Its command, as it was started.
     pub command: Vec<OsString>,
     /// The pipes, as its command names them.
@@ -87,7 +94,7 @@ pub(crate) struct Recipe<'a> {
 }
 
 impl Recipe<'_> {
-    /// Starts an instance on its seat.
+    /// Starts an instance on its seat. It is killed when this thread ends.
     ///
     /// # Errors
     /// The program, the pipes, or its place are refused.
@@ -111,6 +118,7 @@ impl Recipe<'_> {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0);
+        tied::to_this_thread(&mut command);
         if feed == Feed::Stdin {
             command.stdin(Stdio::from(readers.remove(0)));
         }
@@ -133,13 +141,32 @@ impl Recipe<'_> {
             source,
         })?;
         live.groups.insert(child.id() as i32);
+        drop(live);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let mut stdout_holds = 0;
+        let mut instance = Instance {
+            child,
+            stdout: None,
+            stdout_holds: 0,
+            stderr: None,
+            feeds: Vec::new(),
+            command: words,
+            pipes: named,
+        };
         if let Some(stdout) = &stdout {
             let _ = fcntl_setpipe_size(stdout, PIPE);
-            stdout_holds = fcntl_getpipe_size(stdout).unwrap_or(0);
+            instance.stdout_holds = fcntl_getpipe_size(stdout).unwrap_or(0);
         }
-        Ok(Instance { child, stdout, stdout_holds, stderr, feeds, command: words, pipes: named })
+        let process: Option<Arc<OwnedFd>> = Pid::from_raw(instance.id() as i32)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            .map(Arc::new);
+        let patient = || process.clone();
+        let feeds = feeds.into_iter().map(|feed| Patient::new(feed, patient()));
+        instance.feeds = feeds.collect::<io::Result<_>>().map_err(StartError::Pipe)?;
+        instance.stdout =
+            stdout.map(|out| Patient::new(out, patient())).transpose().map_err(StartError::Pipe)?;
+        instance.stderr =
+            stderr.map(|err| Patient::new(err, patient())).transpose().map_err(StartError::Pipe)?;
+        Ok(instance)
     }
 }
 

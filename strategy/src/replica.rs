@@ -26,8 +26,11 @@ const OF_THREAD: u64 = 64 << 20;
 /// text of two.
 const OF_BASE: u64 = 16;
 
-/// What folders of copies are called; the process and a number follow.
+/// What folders of copies are called; the process and some letters follow.
 const NAME: &str = "genuma-index-";
+
+/// How a copy goes: at once, and never what a link of its name points to, which somebody else may have put there.
+const GONE: UnmountFlags = UnmountFlags::DETACH.union(UnmountFlags::NOFOLLOW);
 
 /// Copies of indexes of this process.
 static MOUNTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -43,7 +46,7 @@ pub fn remove_all() {
 
 fn remove(folder: &Path) {
     // The memory is given back when the last instance that maps it is gone.
-    let _ = unmount(folder, UnmountFlags::DETACH);
+    let _ = unmount(folder, GONE);
     let _ = fs::remove_dir(folder);
 }
 
@@ -208,7 +211,7 @@ fn sweep(folder: &Path) -> io::Result<()> {
         let numbered = owner.filter(|id| id.parse::<u32>().is_ok());
         if numbered.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
             let folder = entry.path();
-            if unmount(&folder, UnmountFlags::DETACH).is_ok() {
+            if unmount(&folder, GONE).is_ok() {
                 let _ = fs::remove_dir(folder);
             }
         }
@@ -220,8 +223,9 @@ fn sweep(folder: &Path) -> io::Result<()> {
 fn bound_folder(policy: &str, bytes: u64, replicas: &mut Replicas) -> io::Result<PathBuf> {
     let folder = std::env::temp_dir();
     sweep(&folder)?;
-    let folder = folder.join(format!("{NAME}{}-{}", std::process::id(), replicas.0.len()));
-    fs::create_dir(&folder)?;
+    // Nobody can have made something of that name before.
+    let folder =
+        tempfile::Builder::new().prefix(&format!("{NAME}{}-", std::process::id())).tempdir_in(folder)?.keep();
     // A little more than the files, for what the file system itself needs.
     let options = format!("{policy},mode=0700,size={}", bytes + bytes / 64 + (1 << 20));
     let options = CString::new(options).map_err(io::Error::other)?;
@@ -293,6 +297,7 @@ fn unmapped(invocation: &Invocation) -> Invocation {
 mod tests {
     use super::*;
     use crate::preset::understand;
+    use std::os::unix::fs::symlink;
 
     fn seat(nodes: &[u32], policy: Option<Policy>) -> Seat {
         let nodes: IdSet = nodes.iter().copied().collect();
@@ -338,10 +343,16 @@ mod tests {
         }
         let plain = folder.path().join(format!("{NAME}{gone}-1"));
         fs::create_dir(&plain).expect("a folder");
+        // A link that somebody made to what is mounted elsewhere.
+        let link = folder.path().join(format!("{NAME}{gone}-2"));
+        symlink(&made[2], &link).expect("a link");
+        fs::write(made[2].join("file"), "").expect("a file");
         sweep(folder.path()).expect("a folder that can be read");
+        remove(&link);
         let left = made.each_ref().map(|folder| folder.exists());
+        let still_mounted = made[2].join("file").exists();
         made.iter().skip(1).for_each(|folder| remove(folder));
-        assert_eq!((left, plain.exists()), ([false, true, true], true));
+        assert_eq!((left, plain.exists(), still_mounted), ([false, true, true], true, true));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The first reads of a run, in files of their own: for trials.
+//!
+//! They are a patient's: the files, in the folder for temporary ones, have no names, nobody else may open them, and they are gone with this
+//! process, however it ends.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use genuma_reads::{Cut, Meter, ReadBatch, ReadRef, ReadStream, StreamOptions};
 
@@ -17,21 +20,6 @@ const BATCH: usize = 1024;
 /// One in so many reads of a sample is in its part.
 const PART: u64 = 4;
 
-/// Folders of samples of this process.
-static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-/// Samples taken by this process.
-static TAKEN: AtomicU32 = AtomicU32::new(0);
-
-fn folders() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes all samples of this process: for one that ends without dropping its values.
-pub fn remove_all() {
-    // What cannot be removed lies in the folder for temporary files.
-    std::mem::take(&mut *folders()).iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
-}
-
 /// Why there is no sample.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -42,19 +30,20 @@ pub enum Error {
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
     /// The sample cannot be written.
-    #[error("{path}: cannot write a sample of the reads: {source}")]
+    #[error("{folder}: cannot write a sample of the reads: {source}")]
     Write {
         /// Where.
-        path: PathBuf,
+        folder: PathBuf,
         /// What the system said.
         source: io::Error,
     },
 }
 
-/// Some reads from the beginning of the files, as plain text; removed when dropped.
+/// Some reads from the beginning of the files, as plain text that only this process can read; gone when dropped.
 #[derive(Debug)]
 pub struct Sample {
-    folder: PathBuf,
+    /// What `whole` and `part` name.
+    _files: [Files; 2],
     /// All of it.
     pub whole: Reads,
     /// Its first quarter: what both take alike, as loading an index, is not in the difference of their times.
@@ -67,14 +56,6 @@ pub struct Sample {
     pub bases: u64,
     /// Reads in the files: counted if the sample has them all, else estimated from sizes.
     pub total: f64,
-}
-
-impl Drop for Sample {
-    fn drop(&mut self) {
-        if folders().remove(&self.folder) {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
-    }
 }
 
 impl Sample {
@@ -98,75 +79,48 @@ impl Sample {
             ..StreamOptions::new(Cut::at_reads(BATCH))
         };
         let mut stream = ReadStream::open(&lanes, options)?;
-        let folder = new_folder()?;
         let two = matches!(reads, Reads::Paired(_));
-        let mut sample = Sample {
-            whole: named(reads, &folder, "whole"),
-            part: named(reads, &folder, "part"),
-            folder,
-            reads: 0,
-            part_reads: 0,
-            bases: 0,
-            total: 0.0,
-        };
+        let (mut whole, mut part) = (Files::create(two)?, Files::create(two)?);
         let mut batch = ReadBatch::new();
-        let mut whole = Files::create(&sample.folder, "whole", two)?;
-        let mut part = Files::create(&sample.folder, "part", two)?;
-        let mut ended = false;
+        let (mut taken, mut bases, mut ended) = (0, 0, false);
         // How far the files were read when half of the sample was there: what is read ahead is in both.
         let mut half = (0, 0);
-        while sample.reads < wanted && !ended {
+        while taken < wanted && !ended {
             ended = !stream.fill(&mut batch)?;
             for i in 0..batch.len() {
                 let mate = usize::from(two && i % 2 == 1);
                 whole.write(mate, &batch.read(i))?;
-                sample.bases += batch.read(i).seq.len() as u64;
+                bases += batch.read(i).seq.len() as u64;
             }
-            sample.reads += batch.len() as u64;
-            if sample.reads <= wanted / 2 {
-                half = (sample.reads, meter.bytes_done());
+            taken += batch.len() as u64;
+            if taken <= wanted / 2 {
+                half = (taken, meter.bytes_done());
             }
         }
-        sample.total = match ended {
-            true => sample.reads as f64,
+        let total = match ended {
+            true => taken as f64,
             false => {
                 let sizes =
                     paths.iter().filter_map(|path| path.metadata().ok()).map(|m| m.len()).sum::<u64>();
                 let packed = paths.iter().any(|path| is_packed(path));
-                let since = (sample.reads - half.0, meter.bytes_done().saturating_sub(half.1));
-                let (reads, bytes) = if packed && since.1 > 0 { since } else { (sample.reads, whole.bytes) };
-                (reads as f64 * sizes as f64 / bytes.max(1) as f64).max(sample.reads as f64)
+                let since = (taken - half.0, meter.bytes_done().saturating_sub(half.1));
+                let (reads, bytes) = if packed && since.1 > 0 { since } else { (taken, whole.bytes) };
+                (reads as f64 * sizes as f64 / bytes.max(1) as f64).max(taken as f64)
             }
         };
-        whole.finish()?;
-        sample.part_reads = part.first_of(&sample.folder, sample.reads / PART)?;
-        part.finish()?;
-        Ok(sample)
+        whole.flush()?;
+        let part_reads = part.first_of(&whole, taken / PART)?;
+        part.flush()?;
+        Ok(Sample {
+            whole: whole.like(reads),
+            part: part.like(reads),
+            _files: [whole, part],
+            reads: taken,
+            part_reads,
+            bases,
+            total,
+        })
     }
-}
-
-fn new_folder() -> Result<PathBuf, Error> {
-    let number = TAKEN.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("genuma-sample-{}-{number}", std::process::id()));
-    fs::create_dir(&folder).map_err(|source| Error::Write { path: folder.clone(), source })?;
-    folders().insert(folder.clone());
-    Ok(folder)
-}
-
-/// Reads like `like` in the files of a folder.
-fn named(like: &Reads, folder: &Path, name: &str) -> Reads {
-    let [one, two] = files(folder, name);
-    match like {
-        Reads::Unnamed => Reads::Unnamed,
-        Reads::Single(_) => Reads::Single(vec![one]),
-        Reads::Paired(_) => Reads::Paired(vec![[one, two]]),
-        Reads::Interleaved(_) => Reads::Interleaved(vec![one]),
-        Reads::Mixed(_) => Reads::Mixed(vec![one]),
-    }
-}
-
-fn files(folder: &Path, name: &str) -> [PathBuf; 2] {
-    [1, 2].map(|mate| folder.join(format!("{name}_{mate}.fq")))
 }
 
 /// By the first bytes of gzip (RFC 1952, section 2.3.1).
@@ -176,23 +130,44 @@ fn is_packed(path: &Path) -> bool {
 }
 
 /// One file, or one for each mate.
+#[derive(Debug)]
 struct Files {
-    files: Vec<(PathBuf, BufWriter<File>)>,
+    files: Vec<BufWriter<File>>,
     bytes: u64,
 }
 
+fn failed(source: io::Error) -> Error {
+    Error::Write { folder: std::env::temp_dir(), source }
+}
+
 impl Files {
-    fn create(folder: &Path, name: &str, two: bool) -> Result<Files, Error> {
-        let create = |path: PathBuf| match File::create(&path) {
-            Ok(file) => Ok((path, BufWriter::new(file))),
-            Err(source) => Err(Error::Write { path, source }),
+    fn create(two: bool) -> Result<Files, Error> {
+        let create = |_| {
+            let file = tempfile::tempfile()?;
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            Ok(BufWriter::new(file))
         };
-        let paths = files(folder, name).into_iter().take(if two { 2 } else { 1 });
-        Ok(Files { files: paths.map(create).collect::<Result<_, _>>()?, bytes: 0 })
+        let files: io::Result<_> = (0..if two { 2 } else { 1 }).map(create).collect();
+        Ok(Files { files: files.map_err(failed)?, bytes: 0 })
+    }
+
+    /// What this process may open them by.
+    fn path(&self, mate: usize) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.files[mate].get_ref().as_raw_fd()))
+    }
+
+    /// Reads like `like`, in these files.
+    fn like(&self, like: &Reads) -> Reads {
+        match like {
+            Reads::Unnamed => Reads::Unnamed,
+            Reads::Single(_) => Reads::Single(vec![self.path(0)]),
+            Reads::Paired(_) => Reads::Paired(vec![[self.path(0), self.path(1)]]),
+            Reads::Interleaved(_) => Reads::Interleaved(vec![self.path(0)]),
+            Reads::Mixed(_) => Reads::Mixed(vec![self.path(0)]),
+        }
     }
 
     fn write(&mut self, mate: usize, read: &ReadRef<'_>) -> Result<(), Error> {
-        let (path, file) = &mut self.files[mate];
         let fasta = read.qual.is_empty() && !read.seq.is_empty();
         let mut text = vec![if fasta { b'>' } else { b'@' }];
         for part in [read.name, b"\n", read.seq, b"\n"] {
@@ -204,24 +179,18 @@ impl Files {
             }
         }
         self.bytes += text.len() as u64;
-        file.write_all(&text).map_err(|source| Error::Write { path: path.clone(), source })
+        self.files[mate].write_all(&text).map_err(failed)
     }
 
-    fn finish(self) -> Result<(), Error> {
-        let flush = |(path, mut file): (PathBuf, BufWriter<File>)| {
-            file.flush().map_err(|source| Error::Write { path, source })
-        };
-        self.files.into_iter().try_for_each(flush)
+    fn flush(&mut self) -> Result<(), Error> {
+        self.files.iter_mut().try_for_each(Write::flush).map_err(failed)
     }
 
-    /// Copies about the first `wanted` reads of the whole; how many they are.
-    fn first_of(&mut self, folder: &Path, wanted: u64) -> Result<u64, Error> {
+    /// Copies about the first `wanted` reads of `whole`; how many they are.
+    fn first_of(&mut self, whole: &Files, wanted: u64) -> Result<u64, Error> {
         let two = self.files.len() == 2;
-        let all = if two {
-            Reads::Paired(vec![files(folder, "whole")])
-        } else {
-            Reads::Single(vec![files(folder, "whole")[0].clone()])
-        };
+        let all = if two { Reads::Paired(Vec::new()) } else { Reads::Single(Vec::new()) };
+        let all = whole.like(&all);
         let cut = Cut::at_reads(wanted.clamp(2, BATCH as u64) as usize);
         let options = StreamOptions { whole_headers: true, ..StreamOptions::new(cut) };
         let mut stream = ReadStream::open(&lanes(&all), options)?;
@@ -239,6 +208,8 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
 
     fn text(n: usize, mate: usize) -> String {
         (0..n).map(|i| format!("@r{i}/{mate} c\nACGTACGTAC\n+\nFFFFFFFFFF\n")).collect()
@@ -265,9 +236,11 @@ mod tests {
         assert_eq!(second, text(sample.reads as usize / 2, 2));
         let Reads::Paired(files) = &sample.part else { panic!("{:?}", sample.part) };
         assert_eq!(fs::read_to_string(&files[0][0]).unwrap(), text(sample.part_reads as usize / 2, 1));
-        let kept = sample.folder.clone();
-        drop(sample);
-        assert!(!kept.exists());
+        // Nobody can come by them, or find them when this process is gone.
+        for file in sample._files.iter().flat_map(|files| &files.files) {
+            let metadata = file.get_ref().metadata().unwrap();
+            assert_eq!((metadata.nlink(), metadata.mode() & 0o777), (0, 0o600));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::{self, PipeWriter, Write};
 
 use rustix::io::ioctl_fionread;
 
+use super::Patient;
 use crate::run::Desk;
 
 /// Placeholders after which an aligner is made to work them off: it keeps about 300 bytes for each until then.
@@ -24,16 +25,16 @@ pub(crate) struct Feeding {
 }
 
 /// Writes all batches that the process is given, until there are no more or it takes no more.
-pub(crate) fn write_reads(desk: &Desk, feeding: Feeding, to: PipeWriter) {
+pub(crate) fn write_reads(desk: &Desk, feeding: Feeding, to: Patient<PipeWriter>) {
     // A process that takes no more has ended, or will: how it ended is what counts.
     let _ = write_all(desk, feeding, to);
 }
 
-fn write_all(desk: &Desk, feeding: Feeding, mut to: PipeWriter) -> io::Result<()> {
+fn write_all(desk: &Desk, feeding: Feeding, mut to: Patient<PipeWriter>) -> io::Result<()> {
     let mut counted = 0;
     for index in 0.. {
         // It has read all that it was given, and may wait for more before it answers any.
-        let starved = || ioctl_fionread(&to).is_ok_and(|unread| unread == 0);
+        let starved = || ioctl_fionread(to.pipe()).is_ok_and(|unread| unread == 0);
         let Some(batch) = desk.take(feeding.seat, index, starved) else { return Ok(()) };
         if let Some(block) = feeding.numbered {
             let absent = Placeholders { block, apart: feeding.apart, at_once: AT_ONCE };

@@ -1,19 +1,24 @@
 //! What an instance says on its standard error.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
+
+/// Target of the events that are an instance's own words.
+pub const WORDS: &str = "instance";
 
 /// Lines kept of what an instance says.
 const LAST: usize = 6;
+/// Bytes of a line that are heard at once; a longer one counts as several.
+const HEARD: u64 = 64 << 10;
 /// Bytes of a line that are kept.
 const LONGEST: usize = 300;
 
 /// Where the words of instances go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Words {
-    /// To the standard error of this process, as they are.
+    /// To the log as they are, with the target [`WORDS`].
     Passed,
-    /// To the log, with the number of the instance.
+    /// To the log of details, with the number of the instance.
     Logged,
 }
 
@@ -23,11 +28,10 @@ impl Words {
         let mut last = VecDeque::with_capacity(LAST);
         let mut lines = BufReader::new(from);
         let mut line = Vec::new();
-        while lines.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+        while lines.by_ref().take(HEARD).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
             let text = String::from_utf8_lossy(&line);
             match self {
-                // Nobody may listen there.
-                Words::Passed => drop(io::stderr().write_all(&line)),
+                Words::Passed => tracing::info!(target: WORDS, "{}", text.trim_end()),
                 Words::Logged => tracing::debug!("instance {number}: {}", text.trim_end()),
             }
             let text: String = text.trim().chars().take(LONGEST).collect();
@@ -54,5 +58,10 @@ mod tests {
         assert_eq!(last, (14..20).map(|i| format!("line {i}")).collect::<Vec<_>>());
         assert_eq!(Words::Logged.hear(1, &b"\xff no line end"[..]), ["\u{fffd} no line end"]);
         assert!(Words::Logged.hear(1, &b""[..]).is_empty());
+        let endless = std::io::repeat(b'z').take(3 * HEARD);
+        assert_eq!(
+            Words::Logged.hear(1, endless),
+            ["z".repeat(LONGEST), "z".repeat(LONGEST), "z".repeat(LONGEST)]
+        );
     }
 }

@@ -2,12 +2,15 @@
 
 mod by_name;
 
+mod line;
+
 use std::sync::Arc;
 
-use crate::deal::{Batch, Chunk, template_name};
+use crate::deal::{Batch, Chunk};
 
 use super::{Fault, Given, shown};
 use by_name::ByName;
+use line::{Line, Sequences};
 
 /// Name of the reads that stand for those that an instance does not get.
 pub(crate) const PLACEHOLDER: &[u8] = b"x";
@@ -15,40 +18,17 @@ pub(crate) const PLACEHOLDER: &[u8] = b"x";
 /// Bytes of records handed over at once.
 const PIECE: usize = 256 << 10;
 
-/// Secondary or supplementary.
-const NOT_PRIMARY: u16 = 0x900;
-
-/// A line of a record, as far as it matters here.
-struct Line<'a> {
-    name: &'a [u8],
-    primary: bool,
-    text: &'a [u8],
-}
-
-impl<'a> Line<'a> {
-    fn parse(text: &'a [u8]) -> Result<Self, Fault> {
-        let wrong = || {
-            let start = &text[..text.len().min(60)];
-            Fault::NoFormat { format: "SAM", what: format!("a line '{}'", shown(start.trim_ascii_end())) }
-        };
-        let mut fields = text.splitn(3, |&b| b == b'\t');
-        let (Some(name), Some(flag), Some(_)) = (fields.next(), fields.next(), fields.next()) else {
-            return Err(wrong());
-        };
-        let digit = |sum: u16, b: &u8| match b {
-            b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u16::from(b - b'0')),
-            _ => None,
-        };
-        let flag = flag.iter().try_fold(0, digit).filter(|_| !flag.is_empty()).ok_or_else(wrong)?;
-        Ok(Line { name: template_name(name), primary: flag & NOT_PRIMARY == 0, text })
-    }
-}
+/// Bytes of the longest header: several million sequences.
+const LONGEST_HEADER: usize = 256 << 20;
+/// Bytes of the longest line, and of all records of a template.
+const LONGEST: usize = 1 << 30;
 
 /// Takes the output of one process apart.
 pub(crate) struct Sam {
     /// Bytes that are no whole line yet.
     rest: Vec<u8>,
     header: Option<Vec<u8>>,
+    sequences: Sequences,
     records: Records,
 }
 
@@ -64,7 +44,7 @@ impl Sam {
             true => Records::InOrder(InOrder { numbered, ..InOrder::default() }),
             false => Records::ByName(ByName::default()),
         };
-        Sam { rest: Vec::new(), header: Some(Vec::new()), records }
+        Sam { rest: Vec::new(), header: Some(Vec::new()), sequences: Sequences::default(), records }
     }
 
     /// Takes what was read.
@@ -83,22 +63,34 @@ impl Sam {
             start = end + 1;
         }
         self.rest.extend_from_slice(&bytes[start..]);
-        Ok(())
+        match self.rest.len() > LONGEST {
+            true => Err(endless("a line")),
+            false => Ok(()),
+        }
     }
 
     fn line(&mut self, text: &[u8], given: &impl Given) -> Result<(), Fault> {
         if let Some(header) = &mut self.header {
             if text.starts_with(b"@") {
                 header.extend_from_slice(text);
-                return Ok(());
+                return match header.len() > LONGEST_HEADER {
+                    true => Err(endless("a header")),
+                    false => Ok(()),
+                };
             }
-            given.header(self.header.take().unwrap_or_default())?;
+            self.end_header(given)?;
         }
-        let line = Line::parse(text)?;
+        let line = Line::parse(text, &self.sequences)?;
         match &mut self.records {
             Records::InOrder(records) => records.line(&line, given),
             Records::ByName(records) => records.line(&line, given),
         }
+    }
+
+    fn end_header(&mut self, given: &impl Given) -> Result<(), Fault> {
+        let Some(header) = self.header.take() else { return Ok(()) };
+        self.sequences = Sequences::of(&header)?;
+        given.header(header)
     }
 
     /// Whether records came.
@@ -111,14 +103,16 @@ impl Sam {
         if !self.rest.is_empty() {
             return Err(Fault::NoFormat { format: "SAM", what: "it ends within a line".to_owned() });
         }
-        if let Some(header) = self.header.take() {
-            given.header(header)?;
-        }
+        self.end_header(given)?;
         match &mut self.records {
             Records::InOrder(records) => records.end(given),
             Records::ByName(records) => records.end(given),
         }
     }
+}
+
+fn endless(what: &str) -> Fault {
+    Fault::NoFormat { format: "SAM", what: format!("{what} that does not end") }
 }
 
 /// A batch that is being answered, and which of its templates is.
@@ -201,7 +195,10 @@ impl InOrder {
         if open.template >= open.skip {
             self.out.extend_from_slice(line.text);
         }
-        Ok(())
+        match self.out.len() > LONGEST {
+            true => Err(endless("a template")),
+            false => Ok(()),
+        }
     }
 
     /// Opens the next batch; false if there is none.

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use crate::deal::{Batch, Chunk};
 use crate::merge::{Fault, Given, shown};
 
-use super::Line;
+use super::{LONGEST, Line, endless};
 
 /// Records in any order, those of a template together. They leave in the order of the reads.
 #[derive(Default)]
@@ -76,7 +76,11 @@ impl ByName {
         }
         if let Some(current) = &mut self.current {
             current.primaries += u32::from(line.primary);
-            self.batches[current.due.batch as usize].text.extend_from_slice(line.text);
+            let text = &mut self.batches[current.due.batch as usize].text;
+            text.extend_from_slice(line.text);
+            if text.len() - current.start > LONGEST {
+                return Err(endless("a template"));
+            }
         }
         Ok(())
     }

@@ -1,0 +1,98 @@
+//! Memory that the system refuses ends the program in one line, be it asked by Rust, which would abort, or by the aligners' C code, which does
+//! not look and would write to address 0.
+#![allow(unsafe_code)] // Allocators, which hand every call on.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::c_void;
+use std::fmt::Write as _;
+
+use mimalloc::MiMalloc;
+
+use crate::signals;
+
+/// Gives memory back to the system soon after it is freed. The C library's allocator kept 1.5 GB of finished bins
+/// resident beside what the next units needed, which `--memory` has to pay for.
+#[global_allocator]
+static ALLOCATOR: Given = Given;
+
+struct Given;
+
+// SAFETY: every call goes to mimalloc as it is; what comes back is handed on, or does not come back.
+unsafe impl GlobalAlloc for Given {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { MiMalloc.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        given(unsafe { MiMalloc.realloc(memory, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        unsafe { MiMalloc.dealloc(memory, layout) }
+    }
+}
+
+// The linker calls `__wrap_f` where C code calls `f`, and `f` where `__real_f` is called (`build.rs`).
+unsafe extern "C" {
+    fn __real_malloc(size: usize) -> *mut c_void;
+    fn __real_calloc(items: usize, size: usize) -> *mut c_void;
+    fn __real_realloc(memory: *mut c_void, size: usize) -> *mut c_void;
+}
+
+// SAFETY of the three: the C library's own contract, handed on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_malloc(size: usize) -> *mut c_void {
+    given(unsafe { __real_malloc(size) }, size)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_calloc(items: usize, size: usize) -> *mut c_void {
+    given(unsafe { __real_calloc(items, size) }, items.saturating_mul(size))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_void {
+    given(unsafe { __real_realloc(memory, size) }, size)
+}
+
+/// Memory of so many bytes, if it was given.
+fn given<T>(memory: *mut T, bytes: usize) -> *mut T {
+    if memory.is_null() && bytes > 0 {
+        refused(bytes);
+    }
+    memory
+}
+
+#[cold]
+fn refused(bytes: usize) -> ! {
+    signals::give_up(|| {
+        // Without memory of its own.
+        let mut line = Line { text: [0; 200], length: 0 };
+        let _ = writeln!(
+            line,
+            "genuma: error: the system refuses {} KiB of memory: use fewer --threads, less --memory, or a machine \
+             or limit (ulimit -v, a container's memory) with more of it",
+            bytes.div_ceil(1024)
+        );
+        let _ = rustix::io::write(rustix::stdio::stderr(), &line.text[..line.length]);
+    })
+}
+
+/// A line of a fixed length at most.
+struct Line {
+    text: [u8; 200],
+    length: usize,
+}
+
+impl std::fmt::Write for Line {
+    fn write_str(&mut self, more: &str) -> std::fmt::Result {
+        let room = self.text.get_mut(self.length..self.length + more.len()).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(more.as_bytes());
+        self.length += more.len();
+        Ok(())
+    }
+}

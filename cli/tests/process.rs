@@ -1,0 +1,182 @@
+//! What a process has of the system: its standard streams, threads and memory. Where they fail the run says so in one line, or goes on where
+//! nothing is lost but words; it never panics, and no signal ends it.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Ended, installed, names, run, scratch};
+
+/// A small pair with an index, in a folder of its own.
+fn pair(name: &str) -> PathBuf {
+    let folder = scratch(name);
+    let out = folder.to_str().expect("UTF-8").to_owned();
+    let size = ["--genome-length", "50000", "--contigs", "1", "--snvs", "4", "--indels", "0", "--svs", "0"];
+    let depth = ["--depth-tumor", "2", "--depth-normal", "2", "--threads", "2", "-o", &out];
+    run(["simulate"].iter().chain(&size).chain(&depth)).well();
+    run(["index".as_ref(), folder.join("genome.fa").as_os_str()]).well();
+    folder
+}
+
+/// Runs a line of the shell in `folder`, in which `genuma` is the program under test.
+fn shell(folder: &Path, line: &str) -> Ended {
+    let output = Command::new("bash")
+        .args(["-c", &format!("genuma() {{ \"$GENUMA\" \"$@\"; }}; {line}")])
+        .env("GENUMA", env!("CARGO_BIN_EXE_genuma"))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// The one line of error.
+#[track_caller]
+fn error(ended: &Ended) -> &str {
+    let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("error: ")).collect();
+    let [error] = errors[..] else { panic!("one line of error, not {errors:?}: {}", ended.stderr) };
+    error
+}
+
+const ALIGN: &str = "genuma align genome.fa normal_1.fq.gz normal_2.fq.gz";
+
+#[test]
+fn messages_that_nobody_hears_are_lost_and_nothing_else() {
+    let folder = pair("unheard");
+    for (line, code) in [
+        (format!("{ALIGN} -o {{}}.sam"), 0),
+        ("genuma count normal_1.fq.gz normal_2.fq.gz -o {}.tsv".to_owned(), 0),
+        ("genuma simulate --genome-length 20000 --contigs 1 --snvs 2 --indels 0 --svs 0 -o {}".to_owned(), 0),
+        (
+            "genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o {}"
+                .to_owned(),
+            0,
+        ),
+        ("genuma topology --from nowhere".to_owned(), 1),
+        ("genuma align genome.fa".to_owned(), 2),
+    ] {
+        let heard = shell(&folder, &line.replace("{}", "heard"));
+        assert_eq!(heard.code, Some(code), "{line}: {}", heard.stderr);
+        for (name, to) in [("full", "2>/dev/full"), ("closed", "2>&-")] {
+            let ended = shell(&folder, &format!("{} {to}", line.replace("{}", name)));
+            assert_eq!(ended.code, Some(code), "{line} {to}");
+        }
+    }
+    let bytes = |name: &str| std::fs::read(folder.join(name)).expect("an output");
+    let records = |name: &str| {
+        let text = String::from_utf8(bytes(name)).expect("UTF-8");
+        text.lines().filter(|line| !line.starts_with("@PG")).collect::<Vec<_>>().join("\n")
+    };
+    for other in ["full", "closed"] {
+        assert!(records("heard.sam") == records(&format!("{other}.sam")));
+        assert!(bytes("heard.tsv") == bytes(&format!("{other}.tsv")));
+        assert_eq!(names(&folder.join("heard")), names(&folder.join(other)));
+    }
+}
+
+#[test]
+fn results_that_cannot_be_written_are_a_failure() {
+    let folder = pair("unread");
+    for line in [ALIGN, "genuma topology", "genuma completions bash", "genuma evaluate truth.vcf truth.vcf"] {
+        for to in [">/dev/full", ">&-"] {
+            let ended = shell(&folder, &format!("{line} {to}"));
+            assert_eq!(ended.code, Some(1), "{line} {to}: {}", ended.stderr);
+            assert!(error(&ended).contains("standard output: "), "{line} {to}: {}", ended.stderr);
+        }
+        // Who has seen enough goes.
+        let ended = shell(&folder, &format!("{line} | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}"));
+        assert_eq!(ended.code, Some(0), "{line}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("error"), "{line}: {}", ended.stderr);
+    }
+    assert_eq!(
+        error(&shell(&folder, "genuma --help >/dev/full")),
+        "genuma: error: standard output: No space left on device (os error 28)"
+    );
+}
+
+#[test]
+fn threads_that_cannot_be_started() {
+    let folder = pair("threads");
+    for line in [
+        "align genome.fa normal_1.fq.gz",
+        "count normal_1.fq.gz normal_2.fq.gz -o x.tsv",
+        "query x.gkt genome.fa",
+        "index genome.fa",
+        "simulate -o out",
+        "run -- bwa mem genome.fa normal_1.fq.gz",
+        "advise -- bwa mem genome.fa normal_1.fq.gz",
+    ] {
+        let (verb, rest) = line.split_once(' ').expect("a verb");
+        let ended = shell(&folder, &format!("genuma {verb} -t 65535 {rest}"));
+        assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
+        assert!(error(&ended).contains("65535 is not in 1..=4096"), "{}", ended.stderr);
+    }
+    // Stacks of 2 MiB for each.
+    for line in [format!("{ALIGN} -o x.sam"), "genuma index --engine strobealign genome.fa".to_owned()] {
+        let ended = shell(&folder, &format!("ulimit -v 3000000; {line} -t 4000"));
+        assert_eq!(ended.code, Some(1), "{line}: {}", ended.stderr);
+        let said = error(&ended);
+        let told = ["starts no more threads", "cannot start, run fewer"];
+        assert!(told.iter().any(|told| said.contains(told)), "{line}: {said}");
+        let made = names(&folder).into_iter().filter(|name| name.contains(".sam") || name.contains(".sti"));
+        assert_eq!(made.collect::<Vec<_>>(), Vec::<String>::new());
+    }
+    let call =
+        "genuma call --tumor tumor_{1,2}.fq.gz --normal normal_{1,2}.fq.gz --reference genome.fa -o calls";
+    let ended = shell(&folder, &format!("{call} -t 65535"));
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(error(&ended).contains("65535"), "{}", ended.stderr);
+}
+
+#[test]
+fn memory_that_is_refused() {
+    let folder = pair("memory");
+    let mut refused = 0;
+    // What Rust asks for is refused with some, what C asks for with others.
+    for kib in (80_000..800_000).step_by(40_000) {
+        let ended = shell(&folder, &format!("ulimit -v {kib}; {ALIGN} -t 2 -o x.sam"));
+        let whole = folder.join("x.sam").exists();
+        assert_eq!(ended.code, Some(if whole { 0 } else { 1 }), "{kib} KiB: {}", ended.stderr);
+        if !whole {
+            refused += usize::from(error(&ended).contains("KiB of memory"));
+            let left: Vec<String> =
+                names(&folder).into_iter().filter(|name| name.contains("x.sam")).collect();
+            assert_eq!(left, Vec::<String>::new(), "{kib} KiB");
+        } else {
+            std::fs::remove_file(folder.join("x.sam")).expect("a file");
+        }
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn names_do_not_command_the_terminal() {
+    let folder = scratch("names");
+    for line in [
+        "genuma topology --from $'\\e[2Jx'",
+        "genuma evaluate $'\\e]0;t\\a' $'\\e[2J'",
+        "printf '@r\\e[2J 1\\nACGT\\n+\\nFFF\\n' > r.fq; genuma count r.fq -o x.tsv",
+        "printf '>c\\e[2J\\nACGT\\n>c\\e[2J\\nACGT\\n' > g.fa; genuma index g.fa",
+    ] {
+        let ended = shell(&folder, line);
+        assert!(matches!(ended.code, Some(1 | 2)), "{line}: {}", ended.stderr);
+        assert!(!ended.stderr.chars().any(|c| c.is_control() && c != '\n'), "{line}: {:?}", ended.stderr);
+        if !line.contains("r.fq") {
+            assert!(ended.stderr.contains("\\x1b"), "{line}: {}", ended.stderr);
+        }
+    }
+    // On a terminal the parser's own words have styles, unless what they quote could be taken for such.
+    if installed("script").is_some() {
+        let ended = shell(
+            &folder,
+            "export GENUMA SHELL=/bin/bash; script -qec '\"$GENUMA\" topology $'\"'\\e[31m'\" /dev/null",
+        );
+        assert!(
+            ended.stdout.contains("unexpected argument") && !ended.stdout.contains('\x1b'),
+            "{:?}",
+            ended.stdout
+        );
+    }
+}
