@@ -8,7 +8,6 @@ pub mod room;
 mod why;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -26,7 +25,7 @@ use crate::failure::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::progress::Progress;
 use crate::work::{self, WorkFolder};
-use crate::{signals, sizes};
+use crate::{command, signals, sizes, voice};
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
 const LEAST_TUMOUR: u32 = 2;
@@ -93,7 +92,7 @@ pub struct Args {
     min_base_quality: u8,
 
     /// Threads [default: all processors]
-    #[arg(short, long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Resources")]
+    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
     threads: Option<u16>,
     /// Most memory of the whole process, such as 8G or 512M (powers of 1024) [default: half of what is free]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
@@ -149,8 +148,7 @@ fn call(job: &Job, out: &Path) -> anyhow::Result<Outcome> {
     progress.begins("write", None);
     let outcome = outputs::write(job, &finished, out)?;
     if !finished.answers.is_empty() {
-        // A reader that went away has read enough.
-        let _ = std::io::stdout().write_all(why::told(&finished.answers).as_bytes());
+        voice::print(why::told(&finished.answers))?;
     }
     Ok(outcome)
 }
