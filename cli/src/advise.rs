@@ -14,7 +14,6 @@ use clap::Args as ClapArgs;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::MachineProfile;
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_strategy::advisor::{self, Advice, Question};
 use genuma_strategy::application::preset;
 use genuma_strategy::instance::kill_all;
@@ -24,11 +23,13 @@ use genuma_strategy::replay::report::replay;
 use genuma_strategy::run::Plan;
 use genuma_strategy::sample::Sample;
 use genuma_strategy::{Invocation, Strategy, layout, replica};
+use genuma_work::publish::AtomicFile;
+use genuma_work::signals;
 use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::aligner::{self, Given};
-use crate::{command, json, machine, report, signals, voice};
+use crate::{command, json, machine, report, voice};
 use trials::{Trials, Wish};
 
 /// Say which memory strategy suits an aligner on this machine.

@@ -22,9 +22,10 @@ use genuma_machine::Topology;
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::Kernel;
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_reads::fasta;
 use genuma_reads::{Cut, Meter, ReadBatch, ReadStream, StreamOptions};
-use genuma_somatic::pipeline::Watch;
+use genuma_work::Watch;
+use genuma_work::publish::{AtomicFile, Set};
 use tracing::{debug, info, warn};
 
 use crate::call::budget;
@@ -243,7 +244,7 @@ impl Args {
     /// Memory for sorting (bytes); also sees that the work folder is one.
     fn sorting_memory(&self) -> Result<usize, Usage> {
         let free = || budget::available(Path::new("/")).map_or(1 << 30, |free| (free / 4).max(LEAST_MEMORY));
-        let memory = self.memory.unwrap_or_else(free);
+        let memory = self.memory.map_or_else(free, budget::at_most_all);
         if memory < LEAST_MEMORY {
             let (have, need) = (sizes::show(memory), sizes::show(LEAST_MEMORY));
             return Err(Usage(format!(
@@ -326,11 +327,22 @@ impl Run<'_> {
         self.progress.begins("align", Some(Arc::clone(&reads.meter)));
         let aligning = Instant::now();
         let one = engine.nearest();
+        let contigs = one.contigs();
+        for name in (0..contigs.len()).filter_map(|number| contigs.name(number as i32)) {
+            fasta::check_name(name.as_bytes()).map_err(|fault| {
+                anyhow::anyhow!(
+                    "the index has a sequence \"{}\", whose name {fault}, which SAM forbids: rename it in the reference, and \
+                     make the index again",
+                    name.escape_default()
+                )
+            })?;
+        }
         let line = command::line();
         let command = Command { name: "genuma", version: env!("CARGO_PKG_VERSION"), line: &line };
         let header = header(one.contigs(), &self.groups, one.program(), command);
         let job = Job { engine: &engine, seats: seats(&self.topology, self.threads) };
         let reads = Reads { stream: reads.stream, first: reads.first, layouts: reads.layouts };
+        let mut set = Set::default();
         let (aligned, align, sorted, sort) = match &self.target {
             Target::Stdout => {
                 let mut out = voice::results()?;
@@ -340,7 +352,7 @@ impl Run<'_> {
             Target::Sam(path) => {
                 let mut out = AtomicFile::create(path)?;
                 let aligned = sam(&job, reads, &header, &mut out)?;
-                out.finish()?;
+                set.add(out.complete()?);
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             Target::Bam(path) => {
@@ -351,7 +363,7 @@ impl Run<'_> {
                 let align = aligning.elapsed();
                 self.progress.begins("sort", None);
                 let sorting = Instant::now();
-                let sorted = sorter.finish(file)?;
+                let sorted = sorter.finish(file, &mut set)?;
                 (aligned, align, Some(sorted), sorting.elapsed())
             }
         };
@@ -359,8 +371,9 @@ impl Run<'_> {
         let outcome = Outcome { command: line, program: one.program(), placed, aligned, sorted, seconds };
         drop(self.progress);
         if let Some(path) = &self.args.json {
-            outcome.write(path)?;
+            outcome.write(path, &mut set)?;
         }
+        set.publish()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, Target::Stdout));
         info!("{}", outcome.line(out));
         Ok(())

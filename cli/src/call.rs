@@ -17,15 +17,19 @@ use genuma_align::Placer;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
 use genuma_somatic::outcome::Outcome;
-use genuma_somatic::pipeline::{Job, Means, Params, Watch};
-use genuma_somatic::unit::{Store, process_cost};
+use genuma_somatic::pipeline::{Job, Means, Params};
+use genuma_work::Watch;
+use genuma_work::clock::process_cost;
+use genuma_work::unit::Store;
 use tracing::{debug, info, warn};
 
 use crate::failure::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::progress::Progress;
-use crate::work::{self, WorkFolder};
-use crate::{command, signals, sizes, voice};
+use crate::{command, sizes, voice};
+use genuma_work::folder::{self, WorkFolder};
+use genuma_work::signals;
+use outputs::Outputs;
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
 const LEAST_TUMOUR: u32 = 2;
@@ -117,6 +121,9 @@ fn quality(text: &str) -> Result<f64, String> {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let job = args.job()?;
+    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref());
+    let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
+    apart.map_err(|e| Usage(e.to_string()))?;
     let reference = inspect(&job)?;
     budget::check(&job.means, reference)?;
     let folder = OutFolder::open(&args.out)?;
@@ -124,7 +131,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     heed_interruption(&job.store.work, &folder);
 
     let needed = room::needed(&job.lanes, job.means.memory, reference);
-    let done = room::check(&job.store.work, needed).and_then(|()| call(&job, &args.out));
+    let begun = room::check(&job.store.work, needed).and_then(|()| Ok(Outputs::begin(&args.out)?));
+    let done = begun.and_then(|outputs| call(&job, outputs));
     // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
     let undivided = signals::undivided();
     signals::on_interruption(None);
@@ -134,7 +142,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
             caution(outcome);
             farewell(outcome, &args.out, start);
         }
-        Err(_) if work.leave() => warn!("{}", work::kept(&job.store.work)),
+        Err(_) if work.leave() => warn!("{}", folder::kept(&job.store.work)),
         Err(_) => {}
     }
     drop(undivided);
@@ -142,11 +150,11 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Runs the units and writes the results.
-fn call(job: &Job, out: &Path) -> anyhow::Result<Outcome> {
+fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
     let progress = Progress::start();
     let finished = job.run(&progress)?;
     progress.begins("write", None);
-    let outcome = outputs::write(job, &finished, out)?;
+    let outcome = outputs.write(job, &finished)?;
     if !finished.answers.is_empty() {
         voice::print(why::told(&finished.answers))?;
     }
@@ -183,7 +191,7 @@ impl Args {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or_else(all, usize::from);
         let memory = match self.memory {
-            Some(memory) => memory,
+            Some(memory) => budget::at_most_all(memory),
             None => budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2),
         };
         let means = Means { threads, memory };
@@ -219,14 +227,12 @@ struct OutFolder<'a> {
 }
 
 impl<'a> OutFolder<'a> {
-    /// Makes the folder when it is missing, and sees that it can be written to.
+    /// Makes the folder when it is missing.
     fn open(path: &'a Path) -> anyhow::Result<Self> {
         let new = !path.exists();
         fs::create_dir_all(path)
             .with_context(|| format!("{}: cannot make the output folder", path.display()))?;
-        let folder = OutFolder { path, new };
-        outputs::probe(path)?;
-        Ok(folder)
+        Ok(OutFolder { path, new })
     }
 }
 
@@ -263,10 +269,9 @@ fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> any
 fn heed_interruption(work: &Path, folder: &OutFolder<'_>) {
     let (folder, out, new) = (work.to_path_buf(), folder.path.to_path_buf(), folder.new);
     signals::on_interruption(Some(Box::new(move || {
-        let stays = work::leave(&folder);
-        outputs::discard(&out);
+        let stays = folder::leave(&folder);
         drop(OutFolder { path: &out, new });
-        stays.then(|| work::kept(&folder))
+        stays.then(|| folder::kept(&folder))
     })));
 }
 
@@ -296,7 +301,7 @@ fn farewell(outcome: &Outcome, out: &Path, start: Instant) {
         passed.values().sum::<u64>(),
         if classes.is_empty() { String::new() } else { format!(" ({})", classes.join(", ")) },
         start.elapsed().as_secs_f64(),
-        sizes::show(process_cost().1),
+        sizes::show(process_cost().peak_bytes),
         out.join(outputs::REPORT).display()
     );
 }

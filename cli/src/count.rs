@@ -11,15 +11,18 @@ use std::time::Instant;
 use clap::value_parser;
 use genuma_kmers::{CountParams, MAX_SAMPLES, Scattered, Sorted, least_memory};
 use genuma_reads::{Lane, LaneFiles, Meter, check_lanes};
-use genuma_somatic::outcome::UnitCost;
-use genuma_somatic::pipeline::Watch;
-use genuma_somatic::unit::{Clock, process_cost};
+use genuma_work::Watch;
+use genuma_work::clock::UnitCost;
+use genuma_work::clock::{Clock, process_cost};
 use tracing::{debug, info};
 
 use crate::call::{budget, room};
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{command, signals, sizes, work};
+use genuma_work::publish::Set;
+use genuma_work::{folder, signals};
+
+use crate::{command, sizes};
 use note::Note;
 use outputs::{Outcome, Target};
 use resume::Resumable;
@@ -41,7 +44,8 @@ const PER_FILE: u64 = 1 << 20;
 ///   -o x.gkt   a table that `genuma query` reads, on flash, without loading it
 ///   -o x.tsv   text: the k-mer and a column for each sample
 ///
-/// The same reads and parameters give the same bytes, whatever the threads and the memory.
+/// The same reads and parameters give the same k-mers and counts, whatever the threads and the memory.
+/// They give the same bytes, too, unless memory is short for a table's filter: a warning tells it.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Count the k-mers of one sample, or of several jointly",
@@ -163,8 +167,8 @@ impl Args {
     fn params(&self, files: usize) -> Result<CountParams, Usage> {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = self.threads.map_or_else(all, usize::from);
-        let memory =
-            self.memory.or_else(|| budget::available(Path::new("/")).map(|free| free / 2)).unwrap_or(4 << 30);
+        let free = || budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2);
+        let memory = self.memory.map_or_else(free, budget::at_most_all);
         let reserve = BASE + PER_THREAD * threads as u64 + PER_FILE * files as u64;
         let least = reserve + 2 * least_memory(threads);
         if memory < least {
@@ -200,15 +204,18 @@ impl Args {
         }
         check_lanes(&lanes)?;
         let folder = resume::folder(&params.work, &self.out);
+        let outputs = [&self.out].into_iter().chain(&self.histogram).chain(&self.json).map(PathBuf::as_path);
+        let inputs = lanes.iter().flat_map(Lane::paths);
+        folder::check_apart(&folder, inputs.chain(outputs)).map_err(|e| Usage(e.to_string()))?;
         if !self.resume {
             room::check(&params.work, room::needed(&lanes, params.memory, None))?;
-            work::discard(&folder)?;
-            target.heed_interruption(None);
+            folder::discard(&folder)?;
+            outputs::heed_interruption(None);
             return self.write::<S>(&target, samples, &lanes, &params, None);
         }
         let fingerprint = resume::fingerprint(&params, self.min_count, samples, &lanes)?;
         let resumable = Resumable::open(folder.clone(), fingerprint)?;
-        target.heed_interruption(Some(folder));
+        outputs::heed_interruption(Some(folder));
         let done = self.write::<S>(&target, samples, &lanes, &params, Some(&resumable));
         let undivided = signals::undivided();
         signals::on_interruption(None);
@@ -235,19 +242,21 @@ impl Args {
         let clock = Clock::start();
         let names = samples.iter().map(|(name, _)| name.clone()).collect();
         let note = Note::new(self.k, self.min_count, self.min_base_quality, names);
-        let written = target.write(&sorted, &note, params.memory)?;
+        let mut set = Set::default();
+        let written = target.write(&sorted, &note, params.memory, &mut set)?;
         costs.push(clock.cost("write"));
-        if resumable.is_none() {
-            signals::on_interruption(None);
-        }
 
         let (stats, spectra, shares) = (sorted.stats(), &sorted.spectra, &sorted.shares);
         let outcome = Outcome { note, stats, spectra, shares, written, costs };
         if let Some(path) = &self.histogram {
-            outcome.histogram(path)?;
+            outcome.histogram(path, &mut set)?;
         }
         if let Some(path) = &self.json {
-            outcome.json(path, samples, start.elapsed())?;
+            outcome.json(path, samples, start.elapsed(), &mut set)?;
+        }
+        set.publish()?;
+        if resumable.is_none() {
+            signals::on_interruption(None);
         }
         drop(progress);
         info!(
@@ -257,7 +266,7 @@ impl Args {
             outcome.stats.distinct,
             self.min_count,
             start.elapsed().as_secs_f64(),
-            sizes::show(process_cost().1),
+            sizes::show(process_cost().peak_bytes),
             self.out.display()
         );
         Ok(())

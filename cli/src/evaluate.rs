@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_simulate::evaluate::{Filters, Inputs, evaluate, render};
+use genuma_work::publish::AtomicFile;
 
 use crate::voice;
 

@@ -3,7 +3,9 @@
 use std::panic;
 use std::process::ExitCode;
 
-use crate::{signals, voice};
+use genuma_work::signals;
+
+use crate::voice;
 
 /// A wish that cannot be fulfilled as it was put: exit code 2, like the faults that the parser finds.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +61,7 @@ mod tests {
     #[test]
     fn causes_are_told_once() {
         let full = || std::io::Error::other("no space");
-        let told = genuma_reads::Error::Write { path: "x".into(), source: full() };
+        let told = genuma_work::publish::Error::Write { path: "x".into(), source: full() };
         assert_eq!(line(&told.into()), "x: cannot write: no space");
         let untold = Err::<(), _>(full()).context("standard output").unwrap_err();
         assert_eq!(line(&untold), "standard output: no space");

@@ -5,11 +5,14 @@ use std::time::Instant;
 
 use clap::{ValueEnum, value_parser};
 use genuma_align::engine::{minibwa, strobealign};
-use genuma_somatic::pipeline::Watch;
+use genuma_reads::fasta::Reference;
+use genuma_work::Watch;
 use tracing::info;
 
 use crate::progress::Progress;
-use crate::{command, signals};
+use genuma_work::signals;
+
+use crate::command;
 
 /// The aligners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,6 +61,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or_else(all, usize::from);
     let length = args.read_length as usize;
+    // The engines take any text for a genome, and names that no SAM file may have.
+    Reference::read(reference)?;
     let made = match args.engine {
         EngineName::Minibwa => ["l2b", "mbw"].map(|extension| beside(reference, extension)).to_vec(),
         EngineName::Strobealign => vec![strobealign::index_path(reference, length)],

@@ -20,17 +20,17 @@ mod progress;
 mod query;
 mod report;
 mod run;
-mod signals;
 mod simulate;
 mod sizes;
 mod stdout;
 mod topology;
 mod voice;
-mod work;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
+use genuma_work::signals;
 
 /// Somatic mutations from tumour and normal reads, without aligning the reads.
 #[derive(Debug, Parser)]
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     };
     cli.voice.set();
     failure::heed_threads();
-    let done = signals::heed().and_then(|()| match cli.verb {
+    let done = signals::heed().context("signal handlers").and_then(|()| match cli.verb {
         Verb::Call(args) => call::run(args),
         Verb::Count(args) => count::run(&args),
         Verb::Query(args) => query::run(&args),

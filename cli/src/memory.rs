@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use mimalloc::MiMalloc;
 
-use crate::signals;
+use genuma_work::signals;
 
 /// Gives memory back to the system soon after it is freed. The C library's allocator kept 1.5 GB of finished bins
 /// resident beside what the next units needed, which `--memory` has to pay for.

@@ -14,11 +14,11 @@ use genuma_probe::native::Native;
 use genuma_probe::placement::{Outcome, check};
 use genuma_probe::plan::{Plan, Wish};
 use genuma_probe::{MachineProfile, dmi};
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 use tracing::info;
 
 use crate::progress::Steps;
-use crate::{report, signals, voice};
+use crate::{report, voice};
 
 /// Measure this machine's memory: latency, bandwidth, contention.
 ///
@@ -96,16 +96,16 @@ fn measured(quick: bool) -> anyhow::Result<MachineProfile> {
 /// Writes the page, and the profile if it is new.
 fn write(profile: &MachineProfile, folder: &Path, new: bool) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+    let mut set = Set::default();
     let mut page = AtomicFile::create(folder.join("machine.html"))?;
     page.write_all(report::machine::render(profile).as_bytes())?;
-    let mut json = if new { Some(AtomicFile::create(folder.join("machine.json"))?) } else { None };
-    if let Some(json) = &mut json {
-        profile.write(json)?;
+    set.add(page.complete()?);
+    if new {
+        let mut json = AtomicFile::create(folder.join("machine.json"))?;
+        profile.write(&mut json)?;
+        set.add(json.complete()?);
     }
-    // Both or none.
-    let _undivided = signals::undivided();
-    json.map_or(Ok(()), AtomicFile::finish)?;
-    page.finish()?;
+    set.publish()?;
     info!("{} is written", folder.join("machine.html").display());
     Ok(())
 }

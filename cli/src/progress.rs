@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use genuma_reads::Meter;
-use genuma_somatic::pipeline::Watch;
+use genuma_work::Watch;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use tracing::{enabled, info};
 

@@ -9,19 +9,20 @@ use std::sync::Arc;
 
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_reads::Meter;
-use genuma_reads::atomic_file::AtomicFile;
-use genuma_somatic::pipeline::Watch;
 use genuma_strategy::instance::{Words, kill_all};
 use genuma_strategy::invocation::{Determinism, Output};
 use genuma_strategy::merge::Program;
 use genuma_strategy::run::{Error, Plan, Summary};
 use genuma_strategy::{Invocation, Strategy, layout, replica};
+use genuma_work::Watch;
+use genuma_work::publish::AtomicFile;
+use genuma_work::signals;
 use tracing::{debug, info, warn};
 
 use crate::aligner::{self, Given};
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{advise, command, signals, voice};
+use crate::{advise, command, voice};
 use outcome::Outcome;
 
 /// Run an aligner, unmodified, where the machine's memory suits it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use genuma_machine::Source;
 use genuma_machine::topology::{Recorded, Synthetic, Sysfs};
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_work::publish::AtomicFile;
 
 use crate::voice;
 

@@ -110,7 +110,9 @@ fn a_count_killed_anywhere_goes_on_to_the_same_bytes() {
         ("in-bins", |_, work| in_bins(work)),
         ("counting", |_, work| has(work, "count.bins") && !has(work, "count.unit")),
         ("counted", |_, work| has(work, "count.unit")),
-        ("writing", |folder, work| has(folder, ".x.gkt.partial") && has(work, "count.unit")),
+        ("writing", |folder, work| {
+            folder.iter().any(|name| name.starts_with(".x.gkt.")) && has(work, "count.unit")
+        }),
     ];
     for (point, now) in points {
         let (folder, left, _) = ended_at(point, Signal::KILL, now);

@@ -21,6 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use genuma_reads::{Meter, ReadStream, StreamOptions};
+use genuma_work::clock::process_cost;
 use serde::Serialize;
 
 use crate::deal::{CHUNK, Dealer, lanes};
@@ -192,7 +193,7 @@ impl Plan {
     pub fn run(&self, meter: Arc<Meter>, out: &mut dyn Write) -> Result<Summary, Error> {
         assert!(!self.seats.is_empty() && self.seats.len() == self.invocations.len(), "an instance a seat");
         let start = Instant::now();
-        let before = cpu_seconds();
+        let before = process_cost();
         let invocation = &self.invocations[0];
         let inflaters = (self.threads / 8).clamp(1, 8);
         let options =
@@ -230,12 +231,12 @@ impl Plan {
             return Err(error);
         }
         written.map_err(Error::Write)?;
-        let cpu = cpu_seconds();
+        let cost = process_cost();
         Ok(Summary {
             reads,
             wall_s: start.elapsed().as_secs_f64(),
-            instances_cpu_s: cpu.children - before.children,
-            own_cpu_s: cpu.own - before.own,
+            instances_cpu_s: cost.children_s - before.children_s,
+            own_cpu_s: cost.cpu_s - before.cpu_s,
             instances,
         })
     }
@@ -267,21 +268,6 @@ fn write(desk: &Desk, out: &mut dyn Write) -> io::Result<()> {
             Next::End => return out.flush(),
         }
     }
-}
-
-/// CPU time (seconds) of this process and of those that it has waited for.
-struct Cpu {
-    own: f64,
-    children: f64,
-}
-
-/// From `stat` (proc_pid_stat(5), fields 14 to 17).
-fn cpu_seconds() -> Cpu {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
-    let second = rustix::param::clock_ticks_per_second() as f64;
-    Cpu { own: (ticks(11) + ticks(12)) / second, children: (ticks(13) + ticks(14)) / second }
 }
 
 impl Summary {

@@ -7,7 +7,8 @@ use genuma_align::engine::Program;
 use genuma_align::pipeline::Summary;
 use genuma_align::placement::{Found, Plan};
 use genuma_align::sort;
-use genuma_somatic::unit::process_cost;
+use genuma_work::clock::process_cost;
+use genuma_work::publish::Set;
 use serde_json::{Value, json};
 
 use crate::json;
@@ -116,15 +117,15 @@ impl Outcome {
         }
     }
 
-    /// Writes all numbers to a file.
-    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        json::write(path, &self.json())
+    /// Writes all numbers to a file of `set`.
+    pub fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
+        json::add(path, &self.json(), set)
     }
 
     fn json(&self) -> Value {
         let Outcome { command, program, placed, aligned, sorted, seconds } = self;
         let tally = &aligned.tally;
-        let (cpu, memory) = process_cost();
+        let cost = process_cost();
         let s = |time: Duration| json!(time.as_secs_f64());
         let workers: Vec<Value> = aligned
             .workers
@@ -161,8 +162,8 @@ impl Outcome {
             "worker_seconds": { "map": s(aligned.map), "finish": s(aligned.finish), "shape": s(aligned.shape) },
             "master_seconds": { "waiting_for_reads": s(aligned.wait), "writing": s(aligned.write) },
             "workers": workers,
-            "cpu_seconds": cpu,
-            "peak_memory_bytes": memory,
+            "cpu_seconds": cost.cpu_s,
+            "peak_memory_bytes": cost.peak_bytes,
         })
     }
 }

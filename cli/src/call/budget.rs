@@ -43,14 +43,28 @@ pub(super) fn check(means: &Means, reference: Option<Genome>) -> Result<(), Usag
     }))
 }
 
+/// What the user asked for, or all that the machine has if that is less, which is told: plans for more would only be made in vain.
+pub fn at_most_all(asked: u64) -> u64 {
+    let all = in_meminfo(Path::new("/"), "MemTotal:").unwrap_or(asked);
+    if asked > all {
+        let (asked, all) = (sizes::show(asked), sizes::show(all));
+        tracing::warn!("--memory: {asked} are more than the {all} of this machine, and taken as those");
+    }
+    asked.min(all)
+}
+
+/// A line of the machine's memory, bytes.
+fn in_meminfo(root: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+}
+
 /// Bytes that this process could still get: what the machine has free, or what its control groups leave.
 ///
 /// `root` is `/`, elsewhere in tests. `None` when the system does not say.
 pub fn available(root: &Path) -> Option<u64> {
-    let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| {
-        let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-        Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
-    });
+    let machine = in_meminfo(root, "MemAvailable:");
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let left = groups.lines().flat_map(|line| left_in(root, line));
     machine.into_iter().chain(left).min()

@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE, Spec, TableWriter};
 use genuma_kmers::{CountStats, NodeShare, Sorted};
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::dna;
-use genuma_somatic::outcome::UnitCost;
-use genuma_somatic::unit::process_cost;
+use genuma_work::clock::UnitCost;
+use genuma_work::clock::process_cost;
+use genuma_work::publish::{AtomicFile, Set};
 use serde_json::json;
 use tracing::warn;
 
 use super::Named;
 use super::note::Note;
 use crate::failure::Usage;
-use crate::{command, json, signals, work};
+use genuma_work::{folder, signals};
+
+use crate::{command, json};
 
 /// One in so many k-mers is kept in memory by whoever looks them up: those that reads have most often, ...
 const HOT_ONE_IN: u64 = 1024;
@@ -51,37 +53,26 @@ impl Target {
         }
     }
 
-    /// Sees that an interrupted run leaves nothing half done, and in the work folder, if any, what is finished.
-    pub fn heed_interruption(&self, folder: Option<PathBuf>) {
-        let partial = match self {
-            Target::Table(path) => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                Some(path.with_file_name(format!(".{name}.partial")))
-            }
-            // Goes by itself.
-            Target::Text(_) => None,
-        };
-        signals::on_interruption(Some(Box::new(move || {
-            if let Some(partial) = partial {
-                // What was not begun is not there.
-                let _ = std::fs::remove_file(partial);
-            }
-            folder.filter(|folder| work::leave(folder)).map(|folder| work::kept(&folder))
-        })));
-    }
-
-    /// Writes all k-mers in order, holding at most `memory` bytes.
+    /// Writes all k-mers in order to a file of `set`, holding at most `memory` bytes.
     pub fn write<const S: usize>(
         &self,
         sorted: &Sorted<S>,
         note: &Note,
         memory: u64,
+        set: &mut Set,
     ) -> anyhow::Result<Written> {
         match self {
-            Target::Table(path) => table(path, sorted, note, memory),
-            Target::Text(path) => text(path, sorted, note),
+            Target::Table(path) => table(path, sorted, note, memory, set),
+            Target::Text(path) => text(path, sorted, note, set),
         }
     }
+}
+
+/// Sees that an interrupted run leaves in the work folder, if any, what is finished, and nothing else.
+pub fn heed_interruption(folder: Option<PathBuf>) {
+    signals::on_interruption(Some(Box::new(move || {
+        folder.filter(|folder| folder::leave(folder)).map(|folder| folder::kept(&folder))
+    })));
 }
 
 fn table<const S: usize>(
@@ -89,6 +80,7 @@ fn table<const S: usize>(
     sorted: &Sorted<S>,
     note: &Note,
     memory: u64,
+    set: &mut Set,
 ) -> anyhow::Result<Written> {
     let entries = sorted.len();
     let hot_entries = (entries / HOT_ONE_IN).min(MOST_HOT) as usize;
@@ -114,11 +106,17 @@ fn table<const S: usize>(
         let weight = counts.iter().map(|&count| u64::from(count)).sum();
         writer.push(kmer, note.value(counts), weight).map_err(anyhow::Error::from)
     })?;
-    let written = writer.finish()?;
+    let (written, file) = writer.complete()?;
+    set.add(file);
     Ok(Written { entries, bytes: written.bytes })
 }
 
-fn text<const S: usize>(path: &Path, sorted: &Sorted<S>, note: &Note) -> anyhow::Result<Written> {
+fn text<const S: usize>(
+    path: &Path,
+    sorted: &Sorted<S>,
+    note: &Note,
+    set: &mut Set,
+) -> anyhow::Result<Written> {
     let mut file = AtomicFile::create(path)?;
     let mut bytes = 0;
     let mut line = format!("kmer\t{}\n", note.samples.join("\t")).into_bytes();
@@ -137,7 +135,7 @@ fn text<const S: usize>(path: &Path, sorted: &Sorted<S>, note: &Note) -> anyhow:
         line.push(b'\n');
         put(&mut line)
     })?;
-    file.finish()?;
+    set.add(file.complete()?);
     Ok(Written { entries: sorted.len(), bytes })
 }
 
@@ -153,9 +151,9 @@ pub struct Outcome<'a, const S: usize> {
 }
 
 impl<const S: usize> Outcome<'_, S> {
-    /// Writes how many k-mers there are of each count, up to the last count that any k-mer has; with names of columns where
+    /// Writes, to a file of `set`, how many k-mers there are of each count, up to the last count that any k-mer has; with names of columns where
     /// there are several samples.
-    pub fn histogram(&self, path: &Path) -> anyhow::Result<()> {
+    pub fn histogram(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
         let samples = &self.note.samples;
         let spectra = &self.spectra[..samples.len()];
         let last = spectra.iter().filter_map(|s| s.iter().rposition(|&kmers| kmers > 0)).max().unwrap_or(0);
@@ -167,11 +165,12 @@ impl<const S: usize> Outcome<'_, S> {
             let kmers: Vec<String> = spectra.iter().map(|spectrum| spectrum[count].to_string()).collect();
             writeln!(file, "{count}\t{}", kmers.join("\t"))?;
         }
-        Ok(file.finish()?)
+        set.add(file.complete()?);
+        Ok(())
     }
 
-    /// Writes what was done.
-    pub fn json(&self, path: &Path, samples: &[Named], wall: Duration) -> anyhow::Result<()> {
+    /// Writes what was done to a file of `set`.
+    pub fn json(&self, path: &Path, samples: &[Named], wall: Duration, set: &mut Set) -> anyhow::Result<()> {
         let Outcome { note, stats, shares, written, costs, .. } = self;
         let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
             .map(|((name, files), (bases, kmers))| {
@@ -183,7 +182,7 @@ impl<const S: usize> Outcome<'_, S> {
             json!({ "node": node, "threads": threads, "bytes_here": here, "bytes_elsewhere": elsewhere })
         };
         let nodes: Vec<_> = shares.iter().map(node).collect();
-        let (cpu_s, peak_bytes) = process_cost();
+        let cost = process_cost();
         let value = json!({
             "command": command::line(),
             "version": env!("CARGO_PKG_VERSION"),
@@ -199,10 +198,10 @@ impl<const S: usize> Outcome<'_, S> {
             "spilled_bytes": stats.spilled_bytes,
             "nodes": nodes,
             "wall_s": wall.as_secs_f64(),
-            "cpu_s": cpu_s,
-            "peak_bytes": peak_bytes,
+            "cpu_s": cost.cpu_s,
+            "peak_bytes": cost.peak_bytes,
             "steps": costs,
         });
-        json::write(path, &value)
+        json::add(path, &value, set)
     }
 }

@@ -7,17 +7,18 @@ use std::sync::Arc;
 use anyhow::Context;
 use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, Sorted};
 use genuma_reads::{Lane, Meter};
-use genuma_somatic::outcome::UnitCost;
-use genuma_somatic::pipeline::Watch;
-use genuma_somatic::unit::{Clock, Store};
+use genuma_work::Watch;
+use genuma_work::clock::Clock;
+use genuma_work::clock::UnitCost;
+use genuma_work::unit::Store;
 use tracing::{info, warn};
 
 use super::Named;
 use crate::call::room;
 use crate::fingerprint::Fingerprint;
 use crate::progress::Progress;
-use crate::signals;
-use crate::work::{self, WorkFolder};
+use genuma_work::folder::{self, WorkFolder};
+use genuma_work::signals;
 
 /// The steps that are kept when they are finished.
 const READ: &str = "read";
@@ -116,7 +117,7 @@ impl Resumable {
         if well {
             work.remove();
         } else if work.leave() {
-            warn!("{}", work::kept(&store.work));
+            warn!("{}", folder::kept(&store.work));
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Instant;
 use genuma_align::bgzf::Level;
 use genuma_align::markdup::{Libraries, Marking};
 use genuma_align::sort::{BamFile, Blocks, Header, Options, SortedBlock, Sorter};
+use genuma_work::publish::Set;
 
 /// Bytes of records that a worker sorts at a time, at least.
 const BATCH: usize = 2 << 20;
@@ -83,7 +84,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let summary = match output.as_str() {
         "-" => sorter.stream(&header, level, std::io::stdout())?,
-        path => sorter.finish(BamFile::create(Path::new(path), header, level)?)?,
+        path => {
+            let mut set = Set::default();
+            let summary = sorter.finish(BamFile::create(Path::new(path), header, level)?, &mut set)?;
+            set.publish()?;
+            summary
+        }
     };
     eprintln!("finish   {:6.2} s\n{summary:?}", begin.elapsed().as_secs_f64());
     Ok(())

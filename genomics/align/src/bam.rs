@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
+use genuma_work::publish::Set;
 use noodles_bam as bam;
 use noodles_core::Position;
 use noodles_sam as sam;
@@ -101,20 +102,21 @@ pub struct Heading<'a> {
 }
 
 /// Maps `templates` and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
-/// long for that). The bytes depend on the templates and their order, not on `threads`.
+/// long for that); both are put into `set`. The bytes depend on the templates and their order, not on `threads`.
 ///
 /// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
 /// at its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (the other pieces). The records are held in memory: about
 /// 400 bytes for a read of 150 bp.
 ///
 /// # Errors
-/// A file cannot be written (nothing is then left under the final names), or the index is not that of the reference.
+/// A file cannot be written, or the index is not that of the reference.
 pub fn write_bam(
     path: &Path,
     placer: &Placer,
     heading: &Heading<'_>,
     templates: &[Template<'_>],
     threads: usize,
+    set: &mut Set,
 ) -> Result<(), Error> {
     let header = heading.header().map_err(|e| encode_error("the header", e))?;
     let mut text = bam::io::Writer::from(Vec::new());
@@ -134,7 +136,7 @@ pub fn write_bam(
     for key in keys {
         file.record(chunks[key.chunk as usize].record(key.at as usize), key.place())?;
     }
-    Ok(file.finish()?)
+    Ok(file.finish(set)?)
 }
 
 fn encode_error(what: &str, source: io::Error) -> Error {

@@ -1,10 +1,9 @@
 //! BGZF files of records in the order of the genome, with the index that finds them: BAM and VCF.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 use noodles_bam::bai;
 use noodles_bgzf as bgzf;
 use noodles_core::Position;
@@ -20,7 +19,7 @@ use noodles_tabix as tabix;
 pub enum Error {
     /// A file cannot be made or finished.
     #[error(transparent)]
-    File(#[from] genuma_reads::Error),
+    File(#[from] genuma_work::publish::Error),
     /// A write failed; the message names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
@@ -117,7 +116,8 @@ impl Indexing {
     }
 }
 
-/// A BGZF file being written together with its index. Both appear under their names at [`IndexedFile::finish`].
+/// A BGZF file being written together with its index. Both appear under their names with the set that they are put into at
+/// [`IndexedFile::finish`].
 pub struct IndexedFile {
     path: PathBuf,
     data: bgzf::io::Writer<AtomicFile>,
@@ -180,31 +180,32 @@ impl IndexedFile {
         })
     }
 
-    /// Ends both files and gives them their names. An older index of the file goes, whatever its kind.
+    /// Ends both files and puts them into `set`. An older index of the file goes with it, whatever its kind.
     ///
     /// # Errors
-    /// A file cannot be written; then neither has its name.
-    pub fn finish(self) -> Result<(), Error> {
-        finish(&self.path, self.data.finish()?, self.indexing, &self.records)
+    /// A file cannot be written.
+    pub fn finish(self, set: &mut Set) -> Result<(), Error> {
+        finish(&self.path, self.data.finish()?, self.indexing, &self.records, set)
     }
 }
 
-/// Writes the index of `data`, which will be `path`, and gives both their names.
+/// Writes the index of `data`, which will be `path`, and puts both into `set`.
 pub(crate) fn finish(
     path: &Path,
     data: AtomicFile,
     indexing: Indexing,
     records: &Records,
+    set: &mut Set,
 ) -> Result<(), Error> {
     let (sequences, linear) = match records {
         Records::Bam { sequences } => (*sequences, "bai"),
         Records::Vcf { names } => (names.len(), "tbi"),
     };
-    let mut index = match indexing {
+    let (index, other) = match indexing {
         Indexing::Linear(indexer) => {
             let index = indexer.build(sequences);
             let file = AtomicFile::create(with_added(path, linear))?;
-            match records {
+            let file = match records {
                 Records::Bam { .. } => {
                     let mut writer = bai::io::Writer::new(file);
                     writer.write_index(&index)?;
@@ -215,24 +216,18 @@ pub(crate) fn finish(
                     writer.write_index(&index)?;
                     writer.into_inner().finish()?
                 }
-            }
+            };
+            (file, "csi")
         }
         Indexing::Binned(indexer) => {
             let mut writer = csi::io::Writer::new(AtomicFile::create(with_added(path, "csi"))?);
             writer.write_index(&indexer.build(sequences))?;
-            writer.into_inner().finish()?
+            (writer.into_inner().finish()?, linear)
         }
     };
-    // No space left for the index must show before the data have their name.
-    index.flush()?;
-    for kind in [linear, "csi"] {
-        // An index of other data is worse than none. Not being there is the usual case.
-        let _ = fs::remove_file(with_added(path, kind));
-    }
-    data.finish()?;
-    index.finish().inspect_err(|_| {
-        // The error that matters is the index's.
-        let _ = fs::remove_file(path);
-    })?;
+    // An index of other data is worse than none.
+    set.forget(with_added(path, other));
+    set.add(index.complete()?);
+    set.add(data.complete()?);
     Ok(())
 }

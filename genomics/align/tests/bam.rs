@@ -10,6 +10,7 @@ use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, write_bam};
 use genuma_align::indexed::{IndexedFile, Place, Records};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{Contig, Reference};
+use genuma_work::publish::Set;
 
 /// A small generator of its own, so that the data stay the same for ever.
 struct Random(u64);
@@ -115,13 +116,16 @@ impl Made {
         let templates: Vec<Template<'_>> = self.pairs.iter().map(Pair::template).collect();
         let groups = [ReadGroup { id: "n", sample: "NORMAL" }, ReadGroup { id: "t", sample: "TUMOR" }];
         let program = Program { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
+        let mut set = Set::default();
         write_bam(
             path,
             &self.placer,
             &Heading { genome: &self.genome, groups: &groups, program },
             &templates,
             threads,
-        )
+            &mut set,
+        )?;
+        set.publish().map_err(|e| genuma_align::bam::Error::Output(e.into()))
     }
 }
 
@@ -450,7 +454,9 @@ fn long_sequences_get_a_csi() {
     let past = Place { sequence: 0, start: 5, end: 5, aligned: true };
     let said = file.record(b"long\t5\t.\tA\tC\t.\t.\t.\n", Some(past)).unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}: record 900 cannot be indexed: ", path.display())), "{said}");
-    file.finish().unwrap();
+    let mut set = Set::default();
+    file.finish(&mut set).unwrap();
+    set.publish().unwrap();
     assert_eq!(names(folder.path()), ["x.vcf.gz", "x.vcf.gz.csi"]);
     let Some(found) =
         output("bcftools", &["view", "-H", "-r", "long:799500000-802000000", path.to_str().unwrap()])

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use genuma_work::spill::Piece;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::extents::{Extent, Piece, Pool, Records};
+use crate::extents::{Extent, Pool, Records};
 use crate::native::prefetch;
 use crate::nodes::Nodes;
 

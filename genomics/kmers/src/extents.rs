@@ -5,20 +5,18 @@
 //! a multiple of the extent size, with its checksum kept in memory. Places in the file are used again. A count that can be
 //! taken up again has a pool of each kind of bins; all its extents are in a file with a name, each at a place of its own.
 
-use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use genuma_machine::placement::{Piece as Lent, Slab};
-use serde::{Deserialize, Serialize};
-use twox_hash::XxHash3_64;
+use genuma_work::spill::{Piece, Spill};
 
 use crate::Error;
 use crate::nodes::{NodeShare, Nodes};
+
+/// What is spilled.
+const WHAT: &str = "k-mer";
 
 /// Who hands out extents.
 #[derive(Debug)]
@@ -66,59 +64,6 @@ pub enum Extent {
     File(Piece),
 }
 
-/// A piece of the spill file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// Where it starts.
-    pub at: u64,
-    /// Bytes that count.
-    pub len: u32,
-    /// Their checksum.
-    pub sum: u64,
-}
-
-/// Where a spill file is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SpillFile {
-    /// In this folder, without a name: nobody but this process reads it.
-    In(PathBuf),
-    /// Under this name: a count that is taken up again reads it.
-    At(PathBuf),
-}
-
-impl Default for SpillFile {
-    fn default() -> Self {
-        Self::In(PathBuf::new())
-    }
-}
-
-impl fmt::Display for SpillFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::In(folder) => write!(f, "the k-mer spill file in {}", folder.display()),
-            Self::At(path) => write!(f, "the k-mer spill file {}", path.display()),
-        }
-    }
-}
-
-impl SpillFile {
-    /// What to do when it cannot be written.
-    pub(crate) fn more_room(&self) -> &'static str {
-        match self {
-            Self::In(_) => "give more memory, or a work folder with more room",
-            Self::At(_) => "give a work folder with more room",
-        }
-    }
-
-    /// What to do when it cannot be read, or is damaged.
-    pub(crate) fn again(&self) -> &'static str {
-        match self {
-            Self::In(_) => "check the disk, then start again",
-            Self::At(_) => "check the disk, then remove that folder, or start again without --resume",
-        }
-    }
-}
-
 impl Pool {
     /// Extents of `extent` bytes, in memory `open` that are being filled at most, and `spare` full ones; the others go to a file in
     /// `work`.
@@ -132,8 +77,7 @@ impl Pool {
         nodes: Nodes,
         work: &Path,
     ) -> Result<Arc<Self>, Error> {
-        let spill = Spill { place: SpillFile::In(work.to_owned()), ..Spill::default() };
-        Self::with(spill, extent, open, spare, nodes)
+        Self::with(Spill::unnamed(WHAT, work), extent, open, spare, nodes)
     }
 
     /// Extents of `extent` bytes, all full ones in a new file at `path`, and `open` being filled in memory.
@@ -141,9 +85,7 @@ impl Pool {
     /// # Errors
     /// The file cannot be made, or the system has no memory to give.
     pub fn named(extent: usize, open: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
-        let mut file = File::options();
-        file.read(true).write(true).create(true).truncate(true);
-        Self::with(Spill::at(path, &file, "write")?, extent, open, 0, nodes)
+        Self::with(Spill::create(WHAT, path)?, extent, open, 0, nodes)
     }
 
     /// Extents of `extent` bytes that lie in the file at `path`, for reading only.
@@ -151,7 +93,7 @@ impl Pool {
     /// # Errors
     /// The file cannot be opened.
     pub fn reopened(extent: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
-        Self::with(Spill::at(path, File::options().read(true), "read")?, extent, 0, 0, nodes)
+        Self::with(Spill::open(WHAT, path)?, extent, 0, 0, nodes)
     }
 
     fn with(
@@ -194,7 +136,7 @@ impl Pool {
 
     /// Bytes written to the spill file so far.
     pub fn spilled(&self) -> u64 {
-        self.spill.written.load(Relaxed)
+        self.spill.written()
     }
 
     /// Memory of `node`, or of another when that has none left.
@@ -241,7 +183,7 @@ impl Pool {
                 drop(records);
                 self.spare.fetch_add(1, Relaxed);
             }
-            Extent::File(piece) => lock(&self.spill.free).push(piece.at),
+            Extent::File(piece) => self.spill.free(piece),
         }
     }
 
@@ -262,7 +204,7 @@ impl Pool {
     /// The spill file cannot be written.
     pub fn settle(&self, extent: Extent) -> Result<Piece, Error> {
         match extent {
-            Extent::Memory(records) => self.spill.write(records.bytes(), self.extent),
+            Extent::Memory(records) => Ok(self.spill.write(records.bytes(), self.extent)?),
             Extent::File(piece) => Ok(piece),
         }
     }
@@ -272,8 +214,7 @@ impl Pool {
     /// # Errors
     /// The disk refuses.
     pub fn sync(&self) -> Result<(), Error> {
-        let Some(file) = self.spill.file.get() else { return Ok(()) };
-        file.sync_all().map_err(|e| self.spill.error("write", e))
+        Ok(self.spill.sync()?)
     }
 
     /// Nothing more stays in memory.
@@ -290,64 +231,6 @@ impl Pool {
     }
 }
 
-/// The spill file. One without a name is made at the first write, so that nothing is left behind even by a kill.
-#[derive(Debug, Default)]
-struct Spill {
-    place: SpillFile,
-    file: OnceLock<File>,
-    end: AtomicU64,
-    written: AtomicU64,
-    /// Places that hold nothing any more.
-    free: Mutex<Vec<u64>>,
-}
-
-impl Spill {
-    /// The file at `path`.
-    fn at(path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Self, Error> {
-        let spill = Self { place: SpillFile::At(path.to_owned()), ..Self::default() };
-        let file = open.open(path).map_err(|e| spill.error(doing, e))?;
-        Ok(Self { file: OnceLock::from(file), ..spill })
-    }
-
-    /// Writes `records` to a place of `size` bytes.
-    fn write(&self, records: &[u8], size: usize) -> Result<Piece, Error> {
-        let file = self.file().map_err(|e| self.error("write", e))?;
-        let free = lock(&self.free).pop();
-        let at = free.unwrap_or_else(|| self.end.fetch_add(size as u64, Relaxed));
-        file.write_all_at(records, at).map_err(|e| self.error("write", e))?;
-        self.written.fetch_add(records.len() as u64, Relaxed);
-        Ok(Piece { at, len: records.len() as u32, sum: XxHash3_64::oneshot(records) })
-    }
-
-    fn read(&self, piece: &Piece, into: &mut Vec<u8>) -> Result<(), Error> {
-        let file = self.file().map_err(|e| self.error("read", e))?;
-        into.resize(piece.len as usize, 0);
-        match file.read_exact_at(into, piece.at) {
-            Ok(()) if XxHash3_64::oneshot(into) == piece.sum => Ok(()),
-            // A file that ends too early is damaged as well.
-            Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.error("read", e)),
-            _ => Err(Error::Damaged { file: self.place.clone(), at: piece.at, len: into.len() }),
-        }
-    }
-
-    fn file(&self) -> std::io::Result<&File> {
-        if let Some(file) = self.file.get() {
-            return Ok(file);
-        }
-        let SpillFile::In(work) = &self.place else { return Err(ErrorKind::NotFound.into()) };
-        let made = tempfile::tempfile_in(work)?;
-        Ok(self.file.get_or_init(|| made))
-    }
-
-    fn error(&self, doing: &'static str, source: std::io::Error) -> Error {
-        Error::Spill { doing, file: self.place.clone(), at: self.end.load(Relaxed), source }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,42 +244,6 @@ mod tests {
         let mut open = pool.open(0);
         open.push(&vec![byte; len]);
         pool.put(&mut open, 0)
-    }
-
-    #[test]
-    fn a_full_disk_is_told() {
-        let mut pool = pool(0, Path::new("/scratch"));
-        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
-        Arc::get_mut(&mut pool).expect("only here").spill.file = OnceLock::from(full);
-        let error = put(&pool, 0, 4000).expect_err("no room");
-        assert_eq!(
-            error.to_string(),
-            "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
-             give more memory, or a work folder with more room"
-        );
-    }
-
-    #[test]
-    fn a_flipped_bit_is_told_with_its_place() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let pool = pool(1, dir.path());
-        let extents: Vec<_> = (0..3).map(|i| put(&pool, i, 3000).expect("room")).collect();
-        assert!(matches!(extents[0], Extent::Memory(_)));
-        let mut buffer = Vec::new();
-        for (i, extent) in extents.iter().enumerate() {
-            assert_eq!(pool.get(extent, &mut buffer).expect("whole"), [i as u8; 3000]);
-        }
-        let file = pool.spill.file.get().expect("made");
-        file.write_all_at(&[2 ^ 64], 4096 + 1234).expect("written");
-        pool.get(&extents[1], &mut buffer).expect("still whole");
-        assert_eq!(
-            pool.get(&extents[2], &mut buffer).expect_err("damaged").to_string(),
-            format!(
-                "the k-mer spill file in {} is damaged: the 3000 bytes from byte 4096 on are not what was written; \
-                 check the disk, then start again",
-                dir.path().display()
-            )
-        );
     }
 
     #[test]

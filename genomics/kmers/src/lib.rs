@@ -20,7 +20,6 @@ use std::path::PathBuf;
 use genuma_reads::Pair;
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
-pub use extents::SpillFile;
 pub use nodes::NodeShare;
 pub use pipeline::{Scattered, count};
 pub use plan::least_memory;
@@ -124,33 +123,9 @@ pub enum Error {
     /// There is no memory to be had.
     #[error(transparent)]
     Memory(#[from] genuma_machine::placement::Error),
-    /// A spill file failed.
-    #[error(
-        "cannot {doing} {file} ({:.1} GB so far): {source}; {}", *.at as f64 / 1e9,
-        if *.doing == "write" { .file.more_room() } else { .file.again() }
-    )]
-    Spill {
-        /// `read` or `write`.
-        doing: &'static str,
-        /// The file.
-        file: SpillFile,
-        /// Bytes in the file.
-        at: u64,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A spill file holds other bytes than were written.
-    #[error(
-        "{file} is damaged: the {len} bytes from byte {at} on are not what was written; {}", .file.again()
-    )]
-    Damaged {
-        /// The file.
-        file: SpillFile,
-        /// Where the bytes start.
-        at: u64,
-        /// How many they are.
-        len: usize,
-    },
+    /// A spill file failed, or holds other bytes than were written.
+    #[error(transparent)]
+    Spill(#[from] genuma_work::spill::Error),
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::error::Error;
 use crate::fastq::{Stream, Terms};
 use crate::lane::Lane;
-use crate::meter::Meter;
 use crate::pipeline::check_first_batch;
+use genuma_work::Meter;
 
 /// How much of two files of one size is compared before they count as copies.
 const COMPARED: u64 = 1 << 20;

@@ -14,14 +14,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The operating system refused to write a file.
-    #[error("{}: cannot write: {source}", path.display())]
-    Write {
-        /// The file, by its final name.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// A file does not appear under its name.
+    #[error(transparent)]
+    Publish(#[from] genuma_work::publish::Error),
     /// Writing failed; the message names the file.
     #[error(transparent)]
     Named(io::Error),
@@ -208,6 +203,14 @@ pub enum LineFault {
     /// A header without a name.
     #[error("'>' without a name: name every sequence")]
     NoName,
+    /// A name that no SAM or VCF file may have in it.
+    #[error("sequence name \"{}\" {fault}, which SAM and VCF forbid: rename it", name.escape_default())]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        fault: NameFault,
+    },
     /// A name that was used before.
     #[error("sequence name \"{name}\" was used on line {first}: rename one of them")]
     Duplicate {
@@ -222,6 +225,17 @@ pub enum LineFault {
     /// A letter that is not in the IUPAC alphabet.
     #[error("{0} is not a base (IUPAC letter)")]
     Letter(Shown),
+}
+
+/// What SAM forbids in the name of a sequence (specification, section 1.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NameFault {
+    /// The first character.
+    #[error("starts with {0}")]
+    Start(Shown),
+    /// Any character.
+    #[error("holds {0}")]
+    Holds(Shown),
 }
 
 /// A byte as it is shown in a message.

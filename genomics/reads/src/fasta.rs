@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::atomic_file::AtomicFile;
-use crate::error::{Error, FileFault, LineFault, Shown};
+use genuma_work::Meter;
+use genuma_work::publish::AtomicFile;
+
+use crate::error::{Error, FileFault, LineFault, NameFault, Shown};
 use crate::fastq::is_iupac;
 use crate::inflate::{Access, Damage, Inflate};
-use crate::meter::Meter;
 
 const CHUNK: usize = 256 << 10;
 
@@ -79,7 +80,7 @@ impl Reference {
                 file.write_all(line).and_then(|()| file.write_all(b"\n")).map_err(Error::Named)?;
             }
         }
-        file.finish()
+        Ok(file.finish()?)
     }
 
     /// The sequence of that name.
@@ -91,6 +92,18 @@ impl Reference {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
+}
+
+/// Fails on a name that a sequence must not have in SAM and VCF files.
+///
+/// # Errors
+/// The first byte that is forbidden where it is.
+pub fn check_name(name: &[u8]) -> Result<(), NameFault> {
+    if let Some(&first @ (b'*' | b'=')) = name.first() {
+        return Err(NameFault::Start(Shown(first)));
+    }
+    let forbidden = |b: &&u8| !b.is_ascii_graphic() || b"\\,\"`'()[]{}<>".contains(b);
+    name.iter().find(forbidden).map_or(Ok(()), |&b| Err(NameFault::Holds(Shown(b))))
 }
 
 struct Parser<'a> {
@@ -140,6 +153,9 @@ impl Parser<'_> {
             return Err(self.fault(self.line, LineFault::NoName));
         }
         let name = String::from_utf8_lossy(word).into_owned();
+        if let Err(fault) = check_name(word) {
+            return Err(self.fault(self.line, LineFault::Name { name, fault }));
+        }
         let at = self.reference.contigs.len();
         if let Some(first) = self.reference.index.insert(name.clone(), at) {
             return Err(self.fault(self.line, LineFault::Duplicate { name, first: self.headers[first] }));

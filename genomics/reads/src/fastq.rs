@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileFault, RecordFault, Shown};
 use crate::inflate::{Access, Damage, Inflate};
-use crate::meter::Meter;
+use genuma_work::Meter;
 
 pub(crate) use block::Block;
 use block::LINES;

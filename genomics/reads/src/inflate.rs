@@ -9,8 +9,8 @@ use flate2::bufread::MultiGzDecoder;
 
 use crate::bgzf::{self, Bgzf};
 use crate::error::{Error, FileFault};
-use crate::meter::Meter;
 use crate::source::Source;
+use genuma_work::Meter;
 
 /// Bytes read from the disk at once.
 const DISK_CHUNK: usize = 256 << 10;

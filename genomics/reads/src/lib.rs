@@ -21,21 +21,18 @@ mod stream;
 
 mod check;
 
-mod meter;
-
 pub mod fasta;
 
 pub mod dna;
 
-pub mod atomic_file;
-
 mod error;
+
+pub use genuma_work::Meter;
 
 pub use batch::{Mate, Pair, PairBatch};
 pub use check::check_lanes;
-pub use error::{Error, FileFault, LineFault, RecordFault, Shown};
+pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};
 pub use lane::{Lane, LaneFiles, Layout, NORMAL, TUMOUR};
-pub use meter::Meter;
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use stream::{Cut, ReadLane, ReadStream, StreamOptions};

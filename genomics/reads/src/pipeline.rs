@@ -14,7 +14,7 @@ use crate::batch::PairBatch;
 use crate::error::Error;
 use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved, pair_up_single};
 use crate::lane::{Lane, LaneFiles};
-use crate::meter::Meter;
+use genuma_work::Meter;
 
 /// Calls `work` on every batch of every lane from `threads` threads (at least one), each with a state of its own
 /// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run.

@@ -13,7 +13,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use crate::error::{Error, FileFault};
-use crate::meter::Meter;
+use genuma_work::Meter;
 
 /// Names the standard input in a list of files.
 const STDIN: &str = "-";

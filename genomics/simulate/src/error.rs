@@ -21,9 +21,12 @@ pub enum Error {
         /// What is wrong and what to do.
         what: String,
     },
-    /// The genome cannot be read, or a file cannot be made.
+    /// The genome cannot be read.
     #[error(transparent)]
     Reads(#[from] genuma_reads::Error),
+    /// A file cannot be made.
+    #[error(transparent)]
+    Publish(#[from] genuma_work::publish::Error),
     /// An output file could not be written; the system's reason names it.
     #[error("{0}")]
     Write(#[from] std::io::Error),

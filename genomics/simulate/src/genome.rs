@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::dna;
 use genuma_reads::fasta::Reference;
+use genuma_work::publish::{AtomicFile, Set};
 
 use crate::error::Result;
 
@@ -45,8 +45,8 @@ impl Genome {
         self.seqs.iter().flatten().filter(|&&b| b != b'N').count()
     }
 
-    /// Writes `path` (60 bases a line) and `path.fai`.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    /// Writes `path` (60 bases a line) and `path.fai`, and puts them into `set`.
+    pub fn write(&self, path: &Path, set: &mut Set) -> Result<()> {
         let mut text = Vec::with_capacity(self.length() + self.length() / LINE + 100);
         let mut index = String::new();
         for (name, seq) in self.names.iter().zip(&self.seqs) {
@@ -57,16 +57,17 @@ impl Genome {
                 text.push(b'\n');
             }
         }
-        write_file(path, &text)?;
+        write_file(path, &text, set)?;
         let mut fai = path.as_os_str().to_owned();
         fai.push(".fai");
-        write_file(Path::new(&fai), index.as_bytes())
+        write_file(Path::new(&fai), index.as_bytes(), set)
     }
 }
 
-/// Writes a file at once; it appears only when it is complete.
-pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+/// Writes a file at once, and puts it into `set`.
+pub(crate) fn write_file(path: &Path, content: &[u8], set: &mut Set) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
     file.write_all(content)?;
-    Ok(file.finish()?)
+    set.add(file.complete()?);
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use genuma_work::publish::Set;
 use serde::Serialize;
 
 use crate::cells::Cells;
@@ -67,7 +68,7 @@ struct Variants {
 
 /// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
 /// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; with capture `targets.bed`, with
-/// another person's reads `foreign.vcf`.
+/// another person's reads `foreign.vcf`. All appear when all are complete.
 pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
     params.check()?;
     let nuclear = match &params.genome {
@@ -97,10 +98,11 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let Variants { tumour, germline, foreign, mitochondria } = &variants;
 
     std::fs::create_dir_all(out).map_err(Error::io(out))?;
-    genome.write(&out.join("genome.fa"))?;
-    write_truth(genome, params, &variants, out)?;
+    let mut set = Set::default();
+    genome.write(&out.join("genome.fa"), &mut set)?;
+    write_truth(genome, params, &variants, out, &mut set)?;
     if let Some(targets) = &targets {
-        write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes())?;
+        write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
     }
 
     let mut cells = Cells::new(&nuclear, tumour, germline);
@@ -116,7 +118,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let bench = Bench { genome: &nuclear, cells: &cells, targets: targets.as_ref(), params };
     let [tumor_sample, normal_sample] = samples(params);
     let (tumor, normal) = (bench.prepare(&tumor_sample)?, bench.prepare(&normal_sample)?);
-    let sequence = |sample: &str, prepared: &Prepared| {
+    let mut sequence = |sample: &str, prepared: &Prepared| {
         let output = Output {
             paths: [1, 2].map(|mate| out.join(format!("{sample}_{mate}.fq.gz"))),
             sample,
@@ -126,7 +128,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
             seed: prepared.seed,
             threads,
         };
-        sequencing::sequence(&prepared.library, &prepared.machine, &output)
+        sequencing::sequence(&prepared.library, &prepared.machine, &output, &mut set)
     };
     let tumor_reads = sequence("tumor", &tumor)?;
     let normal_reads = sequence("normal", &normal)?;
@@ -146,7 +148,8 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     };
     let report =
         serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
-    write_file(&out.join("simulate.json"), format!("{report:#}\n").as_bytes())?;
+    write_file(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
+    set.publish()?;
     Ok(summary)
 }
 
@@ -208,7 +211,13 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
     Ok(Variants { tumour, germline, foreign, mitochondria })
 }
 
-fn write_truth(genome: &Genome, params: &Params, variants: &Variants, out: &Path) -> Result<()> {
+fn write_truth(
+    genome: &Genome,
+    params: &Params,
+    variants: &Variants,
+    out: &Path,
+    set: &mut Set,
+) -> Result<()> {
     let Variants { tumour, germline, foreign, mitochondria } = variants;
     let repeats = RepeatMap::new(genome);
     let tracts: Vec<TractIndex> = genome.seqs.iter().map(|s| TractIndex::new(s)).collect();
@@ -219,7 +228,7 @@ fn write_truth(genome: &Genome, params: &Params, variants: &Variants, out: &Path
         Some(both) => both.each_ref().map(Some),
         None => [None; 2],
     };
-    let write = |name: &str, text: String| write_file(&out.join(name), text.as_bytes());
+    let mut write = |name: &str, text: String| write_file(&out.join(name), text.as_bytes(), set);
     write("truth.vcf", truth::somatic_vcf(&annotator, tumour, patient, sample))?;
     write("germline.vcf", truth::germline_vcf(genome, germline, patient))?;
     if let Some(foreign) = foreign {

@@ -30,5 +30,4 @@ pub mod ledger;
 pub mod why;
 pub mod outcome;
 pub mod output;
-pub mod unit;
 pub mod pipeline;

@@ -1,5 +1,6 @@
 //! What a finished call knows: everything the VCF, the summary and the report are made of.
 
+use genuma_work::clock::UnitCost;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Class;
@@ -36,21 +37,6 @@ pub struct Outcome {
     pub sequences: Vec<(String, u64)>,
     /// All calls by position, those that failed a filter too.
     pub calls: Vec<Reported>,
-}
-
-/// Cost of one unit of the pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct UnitCost {
-    /// Its name.
-    pub name: String,
-    /// Seconds by the clock.
-    pub wall_s: f64,
-    /// Seconds of processor time, all threads.
-    pub cpu_s: f64,
-    /// Highest resident memory of the process so far, bytes.
-    pub peak_bytes: u64,
-    /// Whether it was taken from an earlier run.
-    pub resumed: bool,
 }
 
 /// One event as shown to people.

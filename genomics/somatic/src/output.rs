@@ -1,5 +1,5 @@
-//! The files a call leaves: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. Each appears under its
-//! name only when it is complete, and depends on the calls alone, not on threads.
+//! The files a call leaves: `somatic.vcf.gz`, `contigs.fa`, `supporting.bam`, `summary.json`. They are put into a set, and appear with
+//! it; they depend on the calls alone, not on threads.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template};
 use genuma_align::indexed::{self, IndexedFile, Place, Records};
-use genuma_reads::atomic_file::AtomicFile;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{NORMAL, TUMOUR};
+use genuma_work::publish::{AtomicFile, Set};
 use serde::Serialize;
 
 use crate::change::Change;
@@ -22,7 +22,7 @@ use crate::vcf::Line;
 pub enum Error {
     /// A file cannot be made or finished.
     #[error(transparent)]
-    File(#[from] genuma_reads::Error),
+    File(#[from] genuma_work::publish::Error),
     /// A write failed; the message names the file.
     #[error(transparent)]
     Write(#[from] io::Error),
@@ -45,8 +45,14 @@ const WIDTH: usize = 80;
 /// `lines` must be sorted.
 ///
 /// # Errors
-/// A file cannot be written; nothing is then left under either name.
-pub fn write_vcf(path: &Path, header: &str, lines: &[Line], genome: &Reference) -> Result<(), Error> {
+/// A file cannot be written.
+pub fn write_vcf(
+    path: &Path,
+    header: &str,
+    lines: &[Line],
+    genome: &Reference,
+    set: &mut Set,
+) -> Result<(), Error> {
     let longest = genome.contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
     let used: BTreeSet<usize> = lines.iter().map(|l| l.chrom).collect();
     // The index knows only sequences that have lines, as those of tabix do.
@@ -67,7 +73,7 @@ pub fn write_vcf(path: &Path, header: &str, lines: &[Line], genome: &Reference) 
         };
         file.record(text.as_bytes(), Some(place))?;
     }
-    Ok(file.finish()?)
+    Ok(file.finish(set)?)
 }
 
 /// Writes the contigs as FASTA: each tumour contig as `tN`, the N of the VCF's CONTIG, with its length, the pairs of
@@ -76,7 +82,7 @@ pub fn write_vcf(path: &Path, header: &str, lines: &[Line], genome: &Reference) 
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_contigs(path: &Path, finished: &Finished) -> Result<(), Error> {
+pub fn write_contigs(path: &Path, finished: &Finished, set: &mut Set) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     for (c, locus) in finished.loci.iter().enumerate() {
         let contig = &locus.contig;
@@ -101,7 +107,8 @@ pub fn write_contigs(path: &Path, finished: &Finished) -> Result<(), Error> {
             write_bases(&mut file, &contig.seq)?;
         }
     }
-    Ok(file.finish()?)
+    set.add(file.complete()?);
+    Ok(())
 }
 
 fn write_bases(file: &mut AtomicFile, seq: &[u8]) -> io::Result<()> {
@@ -150,12 +157,13 @@ pub fn supporting(finished: &Finished) -> Vec<u32> {
 /// reference there is nothing to align to and nothing is written.
 ///
 /// # Errors
-/// A file cannot be written; nothing is then left under either name.
+/// A file cannot be written.
 pub fn write_supporting(
     path: &Path,
     finished: &Finished,
     command: &str,
     threads: usize,
+    set: &mut Set,
 ) -> Result<(), Error> {
     let Some(placer) = &finished.placer else { return Ok(()) };
     let templates: Vec<Template<'_>> = supporting(finished)
@@ -168,18 +176,19 @@ pub fn write_supporting(
         .collect();
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
     let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
-    Ok(bam::write_bam(path, placer, &heading, &templates, threads)?)
+    Ok(bam::write_bam(path, placer, &heading, &templates, threads, set)?)
 }
 
 /// Writes `value` as indented JSON.
 ///
 /// # Errors
 /// The file cannot be written, or the value has no JSON form.
-pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+pub fn write_json(path: &Path, value: &impl Serialize, set: &mut Set) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value).map_err(io::Error::from)?;
     file.write_all(b"\n")?;
-    Ok(file.finish()?)
+    set.add(file.complete()?);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -300,6 +309,13 @@ mod tests {
         names
     }
 
+    /// Puts files into a set, and publishes it.
+    fn published(put: impl FnOnce(&mut Set) -> Result<(), Error>) -> Result<(), Error> {
+        let mut set = Set::default();
+        put(&mut set)?;
+        Ok(set.publish()?)
+    }
+
     struct Written {
         folder: tempfile::TempDir,
         genome: Reference,
@@ -320,7 +336,8 @@ mod tests {
         }
 
         fn write(&self, path: &Path) -> Result<(), Error> {
-            write_vcf(path, &vcf::header(&self.genome, "genuma call"), &self.lines, &self.genome)
+            let header = vcf::header(&self.genome, "genuma call");
+            published(|set| write_vcf(path, &header, &self.lines, &self.genome, set))
         }
     }
 
@@ -382,7 +399,8 @@ mod tests {
             let read = |name: &str| fs::read(written.path(&format!("{name}.vcf.gz{suffix}"))).unwrap();
             assert!(read("somatic") == read("again"), "{suffix}");
         }
-        write_vcf(&again, &vcf::header(&written.genome, ""), &[], &written.genome).unwrap();
+        let header = vcf::header(&written.genome, "");
+        published(|set| write_vcf(&again, &header, &[], &written.genome, set)).unwrap();
         let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
             return;
         };
@@ -407,8 +425,8 @@ mod tests {
             return;
         }
         let path = disk.path().join("x");
-        let full =
-            [written.write(&path), write_json(&path, &vec![1; 100_000])].map(|r| r.unwrap_err().to_string());
+        let full = [written.write(&path), published(|set| write_json(&path, &vec![1; 100_000], set))]
+            .map(|r| r.unwrap_err().to_string());
         let left = names(disk.path());
         Command::new("umount").arg(disk.path()).status().unwrap();
         let expected = format!("{}: cannot write: No space left on device (os error 28)", path.display());
@@ -420,7 +438,7 @@ mod tests {
     fn json_is_indented_and_ends_its_last_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
-        write_json(&path, &("a", [1, 2])).unwrap();
+        published(|set| write_json(&path, &("a", [1, 2]), set)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "[\n  \"a\",\n  [\n    1,\n    2\n  ]\n]\n");
     }
 
@@ -493,7 +511,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contigs.fa");
         let with = finished(Some(placer(folder.path())));
-        write_contigs(&path, &with).unwrap();
+        published(|set| write_contigs(&path, &with, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let headers = |text: &str| -> Vec<String> {
             text.lines().filter(|l| l.starts_with('>')).map(str::to_owned).collect()
@@ -508,7 +526,7 @@ mod tests {
 
         // Without a reference the sequences calls are placed on are the normal's contigs.
         let without = finished(None);
-        write_contigs(&path, &without).unwrap();
+        published(|set| write_contigs(&path, &without, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(
             headers(&text),
@@ -523,10 +541,11 @@ mod tests {
         let path = folder.path().join("supporting.bam");
         let without = finished(None);
         assert_eq!(supporting(&without), [0, 2, 3]);
-        write_supporting(&path, &without, "genuma call", 1).unwrap();
+        published(|set| write_supporting(&path, &without, "genuma call", 1, set)).unwrap();
         assert!(!path.exists());
 
-        write_supporting(&path, &finished(Some(placer(folder.path()))), "genuma call", 2).unwrap();
+        let finished = finished(Some(placer(folder.path())));
+        published(|set| write_supporting(&path, &finished, "genuma call", 2, set)).unwrap();
         let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };
         let mut found: Vec<[&str; 2]> = sam
             .lines()

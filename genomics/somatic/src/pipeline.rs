@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use genuma_align::{Mapper, Placer};
 use genuma_kmers::{CountParams, RootCounters};
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Meter, Pair, TUMOUR, Trimmed, Trimmer};
+use genuma_reads::{Lane, Pair, TUMOUR, Trimmed, Trimmer};
+use genuma_work::clock::{Clock, UnitCost};
+use genuma_work::unit::{self, Store};
+use genuma_work::{Meter, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, Assembled, Contig};
@@ -20,13 +23,11 @@ use crate::label::{self, Believed, KmerHit, Labelled, Spelling};
 use crate::ledger::Ledger;
 use crate::locus::{self, Locus};
 use crate::normal;
-use crate::outcome::UnitCost;
 use crate::phase;
 use crate::recruit::{self, Kept, Recruited};
 use crate::select::{Depths, Pick, Select, beyond_errors};
 use crate::slippage::{self, Slippage};
 use crate::source;
-use crate::unit::{self, Store};
 use crate::why::{Answer, Question, Why};
 
 /// What can stop a call.
@@ -86,12 +87,6 @@ pub struct Job {
     pub store: Store,
     /// Variants that are to be followed; they need a reference.
     pub why: Vec<Question>,
-}
-
-/// Told what is going on.
-pub trait Watch: Sync {
-    /// A unit begins; `meter` counts the bytes it has read, when it reads.
-    fn begins(&self, unit: &'static str, meter: Option<Arc<Meter>>);
 }
 
 /// A finished call.
@@ -203,7 +198,7 @@ impl Job {
         if let Some(why) = &mut why {
             why.assembled(&assembled.contigs);
         }
-        let clock = unit::Clock::start();
+        let clock = Clock::start();
         let placed = match &self.reference {
             Some(path) => Some(self.placer(path, watch)?),
             None => None,
@@ -234,7 +229,7 @@ impl Job {
             deep,
         );
         watch.begins("judge", None);
-        let clock = unit::Clock::start();
+        let clock = Clock::start();
         let (genome, placer, mut loci) = match placed {
             Some((genome, placer)) => {
                 let members = recruit::by_contig(&pairs, contigs.len());

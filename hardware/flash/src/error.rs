@@ -49,7 +49,10 @@ pub enum Error {
         /// Entries announced.
         most: u64,
     },
-    /// The file cannot be written: a full disk, a missing folder.
+    /// The file does not appear under its name.
+    #[error(transparent)]
+    Publish(#[from] genuma_work::publish::Error),
+    /// The file cannot be written: a full disk.
     #[error("{path}: cannot write: {source}", path = path.display())]
     Write {
         /// Final name of the table.

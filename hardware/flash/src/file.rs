@@ -25,9 +25,9 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     }
 }
 
-/// A new file for writing, in place of any of that name.
-pub fn create_direct(path: &Path) -> io::Result<File> {
-    open(OpenOptions::new().write(true).create(true).truncate(true), path)
+/// A file for writing whole pages from page-aligned memory.
+pub fn write_direct(path: &Path) -> io::Result<File> {
+    open(OpenOptions::new().write(true), path)
 }
 
 /// A file for reading whole pages to page-aligned memory.
@@ -43,14 +43,4 @@ pub fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
 /// Reads pages from page `first` of the file on.
 pub fn read_pages(file: &File, pages: &mut [Page], first: u64) -> io::Result<()> {
     file.read_exact_at(bytemuck::cast_slice_mut(pages), first * PAGE as u64)
-}
-
-/// Brings the name of a file to the disk.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match File::open(folder)?.sync_all() {
-        // Some network file systems know no such thing.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        done => done,
-    }
 }

@@ -1,14 +1,15 @@
 //! A partial file, written from its start to its end in large aligned pieces, by a thread of its own: past the kernel's cache a write
 //! takes as long as the disk does.
 
-use std::fs;
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use bytemuck::Zeroable;
 use genuma_machine::placement::{Pages, Placed, Placement, Policy};
+use genuma_work::publish::Partial;
 
 use crate::Error;
 use crate::file;
@@ -27,24 +28,44 @@ struct Piece {
     first: u64,
 }
 
-/// The partial file. Dropped before it is finished, it is removed.
+/// The file, which is partial until it is published.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    path: PathBuf,
-    partial: PathBuf,
-    finished: bool,
+    partial: Partial,
     /// Zero from the page that is being filled on.
     buffer: Placed<Page>,
     /// Pages of the buffer that are full.
     full: usize,
     /// Pages before those of the buffer.
     before: u64,
-    /// Gone when all has been handed over.
-    pieces: Option<Sender<Piece>>,
     /// Written buffers, zero again.
     empty: Receiver<Placed<Page>>,
-    /// Writes, and gives the file back.
-    writing: Option<JoinHandle<io::Result<fs::File>>>,
+    writing: Writing,
+}
+
+/// The thread that writes, and gives the file back.
+#[derive(Debug)]
+struct Writing {
+    /// Gone when all has been handed over.
+    pieces: Option<Sender<Piece>>,
+    thread: Option<JoinHandle<io::Result<File>>>,
+}
+
+impl Writing {
+    /// Waits until all is written that was handed over.
+    fn end(&mut self) -> io::Result<File> {
+        self.pieces = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        let ended = ended.unwrap_or_else(|| Ok(Err(io::Error::other("writing failed before"))));
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // What failed was told, or nobody asks.
+        let _ = self.end();
+    }
 }
 
 impl Sink {
@@ -57,10 +78,9 @@ impl Sink {
     /// There is no memory, or the file cannot be made.
     pub fn create(path: &Path) -> Result<Sink, Error> {
         let failed = |source| Error::Write { path: path.to_path_buf(), source };
-        let Some(name) = path.file_name() else {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a file name")));
-        };
-        let partial = path.with_file_name(format!(".{}.partial", name.to_string_lossy()));
+        let partial = Partial::create(path)?;
+        let no_file = || failed(io::Error::other("a table has to be a file, not a pipe or a device"));
+        let file = file::write_direct(partial.waits_at().ok_or_else(no_file)?).map_err(failed)?;
         let at = Placement { policy: Policy::Local, pages: Pages::Base };
         let buffer = || {
             Placed::zeroed(AT_ONCE, &at).map_err(|source| Error::Memory { path: path.to_path_buf(), source })
@@ -72,7 +92,6 @@ impl Sink {
             let _ = written.send(buffer()?);
         }
         let buffer = buffer()?;
-        let file = file::create_direct(&partial).map_err(failed)?;
         let write = move || {
             for Piece { mut buffer, full, first } in to_write {
                 file::write_pages(&file, &buffer[..full], first)?;
@@ -83,19 +102,14 @@ impl Sink {
             }
             Ok(file)
         };
-        let writing = thread::Builder::new().name("table".to_owned()).spawn(write).map_err(|source| {
-            // Nothing better can be done with a failure here than to leave the empty file.
-            let _ = fs::remove_file(&partial);
-            failed(source)
-        })?;
-        let (pieces, writing) = (Some(pieces), Some(writing));
-        let path = path.to_path_buf();
-        Ok(Sink { path, partial, finished: false, buffer, full: 0, before: 0, pieces, empty, writing })
+        let thread = thread::Builder::new().name("table".to_owned()).spawn(write).map_err(failed)?;
+        let writing = Writing { pieces: Some(pieces), thread: Some(thread) };
+        Ok(Sink { partial, buffer, full: 0, before: 0, empty, writing })
     }
 
     /// What the file will be.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.partial.path()
     }
 
     /// The page that is being filled, zero at first.
@@ -127,17 +141,13 @@ impl Sink {
             first: self.before,
         };
         self.before += piece.full as u64;
-        let taken = self.pieces.as_ref().is_some_and(|pieces| pieces.send(piece).is_ok());
+        let taken = self.writing.pieces.as_ref().is_some_and(|pieces| pieces.send(piece).is_ok());
         if taken { Ok(()) } else { self.end().map(drop) }
     }
 
     /// Waits until all is written that was handed over.
-    fn end(&mut self) -> Result<fs::File, Error> {
-        self.pieces = None;
-        let ended = self.writing.take().map(JoinHandle::join);
-        let ended = ended.unwrap_or_else(|| Ok(Err(io::Error::other("writing failed before"))));
-        let ended = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        ended.map_err(|source| Error::Write { path: self.path.clone(), source })
+    fn end(&mut self) -> Result<File, Error> {
+        self.writing.end().map_err(|source| Error::Write { path: self.path().to_path_buf(), source })
     }
 
     /// Writes bytes from the start of a page on, and fills their last page with zeros.
@@ -167,31 +177,17 @@ impl Sink {
         Ok(Section { offset, bytes, checksum: checksum.finish() })
     }
 
-    /// Writes the header, and gives the file its name when all of it is on the disk.
+    /// Writes the header: what is left to be done is to publish.
     ///
     /// # Errors
     /// The disk is full or refuses.
-    pub fn finish(mut self, header: &Page) -> Result<(), Error> {
+    pub fn finish(mut self, header: &Page) -> Result<Partial, Error> {
         self.hand_over()?;
         let file = self.end()?;
         self.buffer[0] = *header;
-        let done = file::write_pages(&file, &self.buffer[..1], 0)
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&self.partial, &self.path));
-        done.map_err(|source| Error::Write { path: self.path.clone(), source })?;
-        self.finished = true;
-        // The new name itself is safe only once the folder is on the disk.
-        file::sync_folder(&self.path).map_err(|source| Error::Write { path: self.path.clone(), source })
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        if !self.finished {
-            // What failed was told, or nobody asks.
-            let _ = self.end();
-            // Nothing better can be done with a failure here than to leave the partial file.
-            let _ = fs::remove_file(&self.partial);
+        match file::write_pages(&file, &self.buffer[..1], 0) {
+            Ok(()) => Ok(self.partial),
+            Err(source) => Err(Error::Write { path: self.path().to_path_buf(), source }),
         }
     }
 }

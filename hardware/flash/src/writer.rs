@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use genuma_machine::placement::{Pages, Placed, Placement, Policy};
+use genuma_work::publish::Partial;
 
 use crate::Error;
 use crate::filter::{self, Block, Gather};
@@ -74,7 +75,7 @@ pub struct Written {
     pub bytes: u64,
 }
 
-/// Writes a table as `.NAME.partial` beside its final name, which it gets when it is finished. Dropped before, it is removed.
+/// Writes a table as a partial file, which gets its final name when it is published. Dropped before, it is removed.
 ///
 /// ```
 /// use genuma_flash::{Options, Spec, Table, TableWriter};
@@ -182,11 +183,21 @@ impl TableWriter {
         self.sink.next_page()
     }
 
-    /// Writes index, filter, hot entries and header, brings everything to the disk and gives the file its final name, replacing what had it.
+    /// Writes all that is left, brings everything to the disk and gives the file its final name, replacing what had it.
     ///
     /// # Errors
     /// When the disk is full or refuses; the partial file is then removed.
-    pub fn finish(mut self) -> Result<Written, Error> {
+    pub fn finish(self) -> Result<Written, Error> {
+        let (written, table) = self.complete()?;
+        table.publish()?;
+        Ok(written)
+    }
+
+    /// Writes index, filter, hot entries and header: what is left to be done is to publish.
+    ///
+    /// # Errors
+    /// When the disk is full or refuses; the partial file is then removed.
+    pub fn complete(mut self) -> Result<(Written, Partial), Error> {
         if self.on_page > 0 {
             self.end_page()?;
         }
@@ -202,8 +213,8 @@ impl TableWriter {
         let (first, last, note) = (self.first, self.last, self.spec.note);
         let header =
             Header { shape: self.shape, entries: self.entries, first, last, index, filter, hot, note };
-        self.sink.finish(&header.page())?;
+        let table = self.sink.finish(&header.page())?;
         let (entries, pages, hot) = (header.entries, header.pages(), header.hot_entries());
-        Ok(Written { entries, pages, hot, bytes: header.file_bytes() })
+        Ok((Written { entries, pages, hot, bytes: header.file_bytes() }, table))
     }
 }

@@ -178,7 +178,8 @@ fn entries_out_of_order_or_of_another_size_are_refused() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.table");
     let mut writer = TableWriter::create(&path, Spec::new(1, 2)).unwrap();
-    assert_eq!(names(folder.path()), [".t.table.partial"]);
+    let [partial] = &names(folder.path())[..] else { panic!("one file") };
+    assert!(partial.starts_with(".t.table.") && partial.ends_with(".partial"), "{partial}");
     let said = |error: Error| error.to_string().replace(&path.display().to_string(), "t");
     assert_eq!(
         said(writer.push(0, b"ab", 0).unwrap_err()),

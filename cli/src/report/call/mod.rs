@@ -9,7 +9,8 @@ use std::fmt::Write;
 
 use genuma_somatic::event::Class;
 use genuma_somatic::ledger::Ledger;
-use genuma_somatic::outcome::{Outcome, UnitCost};
+use genuma_somatic::outcome::Outcome;
+use genuma_work::clock::UnitCost;
 
 use crate::report::BASE_STYLE;
 use crate::report::markup::{bytes, counted, duration, escape, fill, grouped, inside_script, short};

@@ -3,8 +3,9 @@
 use genuma_somatic::event::Class;
 use genuma_somatic::genotype::Support;
 use genuma_somatic::ledger::Ledger;
-use genuma_somatic::outcome::{Outcome, Picture, Reported, Row, UnitCost};
+use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use genuma_somatic::select::Depths;
+use genuma_work::clock::UnitCost;
 
 use super::calls::{MOST_PICTURES, MOST_ROWS};
 use super::render;

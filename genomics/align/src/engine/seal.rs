@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_work::publish::AtomicFile;
 
 use super::{Error, Program, with_added};
 
@@ -123,7 +123,8 @@ pub fn write(program: Program, reference: &Path, files: &[PathBuf]) -> Result<()
         let _ = writeln!(text, "file {} {size} {sum:08x}", name_of(file));
     }
     let path = path(&files[0]);
-    let failed = |e: genuma_reads::Error| Error::Io { path: path.clone(), source: io::Error::other(e) };
+    let failed =
+        |e: genuma_work::publish::Error| Error::Io { path: path.clone(), source: io::Error::other(e) };
     let mut file = AtomicFile::create(&path).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(Error::io(&path))?;
     file.finish().map_err(failed)

@@ -24,6 +24,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use genuma_work::publish::Set;
+
 use crate::bgzf::Level;
 use crate::indexed;
 use crate::markdup::{Judge, Marked, Marking, Marks};
@@ -46,22 +48,9 @@ pub enum Error {
     /// A file, which the message names, or a stream cannot be written.
     #[error(transparent)]
     Write(#[from] io::Error),
-    /// The spill file failed.
-    #[error(
-        "cannot {doing} the sorting spill file in {folder} ({:.1} GB so far): {source}; \
-         give more memory, or a work folder with more room",
-        *at as f64 / 1e9
-    )]
-    Spill {
-        /// "write" or "read".
-        doing: &'static str,
-        /// Its folder.
-        folder: PathBuf,
-        /// Bytes in it.
-        at: u64,
-        /// Why.
-        source: io::Error,
-    },
+    /// The spill file failed, or holds other bytes than were written.
+    #[error(transparent)]
+    Spill(#[from] genuma_work::spill::Error),
     /// The aligner's records are not what BAM says.
     #[error("a record of the aligner {what}")]
     Record {
@@ -147,14 +136,14 @@ impl Sorter {
         self.alignments.push(Piece { items: block.items, base })
     }
 
-    /// Writes all records into `file` and gives it its name, and its index.
+    /// Writes all records into `file`, and puts it and its index into `set`.
     ///
     /// # Errors
-    /// A file cannot be written, or a record lies beyond its sequence; nothing is then left under the final names.
-    pub fn finish(self, file: BamFile) -> Result<Summary, Error> {
+    /// A file cannot be written, or a record lies beyond its sequence.
+    pub fn finish(self, file: BamFile, set: &mut Set) -> Result<Summary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.ordered()?;
-        file.write(threads, |out| records.next(out))?;
+        file.write(threads, |out| records.next(out), set)?;
         Ok(Summary { spilled: spill.written(), ..summary })
     }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 use noodles_bgzf::VirtualPosition;
 use noodles_csi::binning_index::index::reference_sequence::bin::Chunk;
 
@@ -19,7 +19,7 @@ use crate::indexed::{self, Indexing, Place, Records};
 const BLOCKS: usize = 4;
 
 /// A BAM file being written, and its index (`.bai`, or `.csi` when a sequence is too long for that). Both appear under
-/// their names when [`super::Sorter::finish`] succeeds, else neither.
+/// their names with the set that [`super::Sorter::finish`] puts them into.
 pub struct BamFile {
     path: PathBuf,
     data: AtomicFile,
@@ -37,11 +37,12 @@ impl BamFile {
         Ok(BamFile { path: path.to_owned(), data, header, level })
     }
 
-    /// Writes all records that `next` gives, in order.
+    /// Writes all records that `next` gives, in order, and puts both files into `set`.
     pub(super) fn write(
         self,
         threads: usize,
         next: impl FnMut(&mut Vec<u8>) -> Result<bool, Error>,
+        set: &mut Set,
     ) -> Result<(), Error> {
         let BamFile { path, data, header, level } = self;
         let index = Index {
@@ -53,7 +54,7 @@ impl BamFile {
         let (data, index) = write(&header, level, threads, data, Some(index), next)?;
         let records = Records::Bam { sequences: header.sequences() };
         if let Some(index) = index {
-            indexed::finish(&path, data, index.indexing, &records)?;
+            indexed::finish(&path, data, index.indexing, &records, set)?;
         }
         Ok(())
     }

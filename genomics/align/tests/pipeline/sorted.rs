@@ -11,6 +11,7 @@ use genuma_align::header::{self, Command as Ran};
 use genuma_align::markdup::Marking;
 use genuma_align::placement::Loaded;
 use genuma_align::sort::{BamFile, Header, Options, Sorter};
+use genuma_work::publish::Set;
 
 use crate::bench::{Bench, Files, fill, sam};
 use crate::data::{assert_same, pairs};
@@ -37,7 +38,9 @@ fn write<E: Engine>(bench: &Bench, engine: &Loaded<E>, lanes: &[&Files], marking
     fill(engine, lanes, &mut sorter, marking).unwrap();
     let file =
         BamFile::create(&bench.path("ours.bam"), Header::sorted(&header).unwrap(), Level::default()).unwrap();
-    sorter.finish(file).unwrap();
+    let mut set = Set::default();
+    sorter.finish(file, &mut set).unwrap();
+    set.publish().unwrap();
 }
 
 #[test]

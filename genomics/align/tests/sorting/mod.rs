@@ -10,6 +10,7 @@ use std::sync::Arc;
 use genuma_align::bgzf::Level;
 use genuma_align::markdup::Marking;
 use genuma_align::sort::{BamFile, Blocks, Error, Header, Options, Sorter, Summary};
+use genuma_work::publish::Set;
 
 /// A small generator of its own, so that the data stay the same for ever.
 pub struct Random(pub u64);
@@ -124,7 +125,10 @@ impl Default for How {
 pub fn try_sort(records: &Records, path: &Path, how: &How) -> Result<Summary, Error> {
     let header = Header::sorted(&records.header)?;
     let file = BamFile::create(path, header, Level::new(how.level).expect("a level"))?;
-    sorter(records, path.parent().expect("a folder"), how)?.finish(file)
+    let mut set = Set::default();
+    let summary = sorter(records, path.parent().expect("a folder"), how)?.finish(file, &mut set)?;
+    set.publish().map_err(|error| Error::Output(error.into()))?;
+    Ok(summary)
 }
 
 /// A sorter that has all records.

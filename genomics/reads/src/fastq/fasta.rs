@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use crate::error::{Error, RecordFault};
-use crate::meter::Meter;
+use genuma_work::Meter;
 
 use super::{Block, Limit, Stream, damaged};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use genuma_reads::atomic_file::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::counts::Counts;
@@ -42,8 +42,8 @@ pub struct Output<'a> {
     pub threads: usize,
 }
 
-/// Sequences a library; says what became of it.
-pub fn sequence(library: &Library, machine: &Machine, output: &Output) -> Result<Counts> {
+/// Sequences a library into two files, which are put into `set`; says what became of it.
+pub fn sequence(library: &Library, machine: &Machine, output: &Output, set: &mut Set) -> Result<Counts> {
     let blocks = output.pairs.div_ceil(BLOCK);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel::<(usize, Block)>(2 * output.threads);
@@ -62,14 +62,18 @@ pub fn sequence(library: &Library, machine: &Machine, output: &Output) -> Result
             });
         }
         drop(sender);
-        write_in_order(receiver, &output.paths)
+        write_in_order(receiver, &output.paths, set)
     })
 }
 
 /// The gzip members of both mates of some pairs, and what became of their molecules.
 type Block = ([Vec<u8>; 2], Counts);
 
-fn write_in_order(receiver: mpsc::Receiver<(usize, Block)>, paths: &[PathBuf; 2]) -> Result<Counts> {
+fn write_in_order(
+    receiver: mpsc::Receiver<(usize, Block)>,
+    paths: &[PathBuf; 2],
+    set: &mut Set,
+) -> Result<Counts> {
     let mut counts = Counts::default();
     let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
     let (mut early, mut due) = (BTreeMap::new(), 0);
@@ -84,7 +88,7 @@ fn write_in_order(receiver: mpsc::Receiver<(usize, Block)>, paths: &[PathBuf; 2]
         }
     }
     for file in files {
-        file.finish()?;
+        set.add(file.complete()?);
     }
     Ok(counts)
 }

@@ -3,34 +3,33 @@
 //! The layout is described in `docs/formats/unit.md`.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use genuma_reads::atomic_file::AtomicFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::outcome::UnitCost;
+use crate::clock::{Clock, UnitCost};
+use crate::publish::{self, AtomicFile};
 
-const MAGIC: &[u8; 8] = b"GENUMAU2";
+const MAGIC: &[u8; 8] = b"GENUMAU3";
 
 /// What can go wrong with a unit's file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be finished.
     #[error(transparent)]
-    Finish(#[from] genuma_reads::Error),
+    Finish(#[from] publish::Error),
     /// The file could not be written; the message names it.
     #[error(transparent)]
-    Write(std::io::Error),
+    Write(io::Error),
     /// The file could not be read.
     #[error("{path}: {source}")]
     Read {
         /// The file.
         path: PathBuf,
         /// The system's own words.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The file is damaged.
     #[error("{path}: damaged ({what}); remove the work folder and start again without --resume")]
@@ -61,43 +60,6 @@ pub struct Store {
     pub fingerprint: String,
     /// Whether finished units are taken from the folder.
     pub resume: bool,
-}
-
-/// Processor seconds of this process so far, all threads, and its highest resident memory in bytes.
-pub fn process_cost() -> (f64, u64) {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The fields are counted behind the command name, which may hold anything but a closing parenthesis.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status
-        .lines()
-        .find_map(|l| l.strip_prefix("VmHWM:"))
-        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
-        .unwrap_or(0);
-    // Linux reports both in clock ticks of 1/100 s on every architecture it runs on.
-    ((ticks(11) + ticks(12)) / 100.0, peak * 1024)
-}
-
-/// Takes the cost of what happens after it was started.
-#[derive(Debug, Clone, Copy)]
-pub struct Clock {
-    wall: Instant,
-    cpu_s: f64,
-}
-
-impl Clock {
-    /// Starts now.
-    pub fn start() -> Clock {
-        Clock { wall: Instant::now(), cpu_s: process_cost().0 }
-    }
-
-    /// What it has cost since, under a name.
-    pub fn cost(self, name: &str) -> UnitCost {
-        let (cpu, peak_bytes) = process_cost();
-        let wall_s = self.wall.elapsed().as_secs_f64();
-        UnitCost { name: name.to_owned(), wall_s, cpu_s: cpu - self.cpu_s, peak_bytes, resumed: false }
-    }
 }
 
 impl Store {
@@ -132,18 +94,17 @@ impl Store {
     }
 
     fn save<T: Serialize>(&self, path: &Path, value: &T) -> Result<(), Error> {
-        let mut file = AtomicFile::create(path)?;
+        let mut file =
+            Summed { file: AtomicFile::create(path)?, sum: crc32fast::Hasher::new(), failed: None };
         let fingerprint = self.fingerprint.as_bytes();
-        let mut write = |bytes: &[u8]| file.write_all(bytes).map_err(Error::Write);
-        write(MAGIC)?;
-        write(&(fingerprint.len() as u64).to_le_bytes())?;
-        write(fingerprint)?;
-        // The payload goes straight to the file: it can be as large as everything else in memory together.
-        let mut payload = Summed { file, sum: crc32fast::Hasher::new(), failed: None };
-        if let Err(error) = postcard::to_io(value, &mut payload) {
-            return Err(Error::Write(payload.failed.unwrap_or_else(|| std::io::Error::other(error))));
+        for bytes in [MAGIC, &(fingerprint.len() as u64).to_le_bytes()[..], fingerprint] {
+            file.write_all(bytes).map_err(|e| Error::Write(file.failed.take().unwrap_or(e)))?;
         }
-        let Summed { mut file, sum, .. } = payload;
+        // The payload goes straight to the file: it can be as large as everything else in memory together.
+        if let Err(error) = postcard::to_io(value, &mut file) {
+            return Err(Error::Write(file.failed.unwrap_or_else(|| io::Error::other(error))));
+        }
+        let Summed { mut file, sum, .. } = file;
         file.write_all(&sum.finalize().to_le_bytes()).map_err(Error::Write)?;
         Ok(file.finish()?)
     }
@@ -152,22 +113,20 @@ impl Store {
     fn load<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, Error> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Read { path: path.to_path_buf(), source }),
         };
         let damaged = |what| Error::Damaged { path: path.to_path_buf(), what };
-        let mut rest = &bytes[..];
-        let mut take = |n: usize, what| {
-            let (head, tail) = rest.split_at_checked(n).ok_or(damaged(what))?;
-            rest = tail;
-            Ok::<_, Error>(head)
-        };
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
-        if take(8, "too short")? != MAGIC {
-            return Err(damaged("not a unit file of this version"));
+        let (all, sum) = bytes.split_last_chunk::<4>().ok_or(damaged("too short"))?;
+        let rest = all.strip_prefix(MAGIC).ok_or(damaged("not a unit file of this version"))?;
+        if u64::from(crc32fast::hash(all)) != number(sum) {
+            return Err(damaged("checksum"));
         }
-        let len = number(take(8, "too short")?) as usize;
-        let fingerprint = String::from_utf8_lossy(take(len, "too short")?).into_owned();
+        let (len, rest) = rest.split_first_chunk::<8>().ok_or(damaged("too short"))?;
+        let (fingerprint, payload) =
+            rest.split_at_checked(number(len) as usize).ok_or(damaged("too short"))?;
+        let fingerprint = String::from_utf8_lossy(fingerprint);
         if fingerprint != self.fingerprint {
             let difference = self
                 .fingerprint
@@ -176,12 +135,6 @@ impl Store {
                 .find(|(now, then)| now != then)
                 .map_or("more inputs then".to_owned(), |(now, then)| format!("now {now}, then {then}"));
             return Err(Error::Foreign { path: path.to_path_buf(), difference });
-        }
-        let body = rest.len().checked_sub(4).ok_or(damaged("too short"))?;
-        let (payload, sum) = rest.split_at(body);
-        let sum = number(sum) as u32;
-        if crc32fast::hash(payload) != sum {
-            return Err(damaged("checksum"));
         }
         postcard::from_bytes(payload).map(Some).map_err(|_| damaged("contents"))
     }
@@ -192,11 +145,11 @@ struct Summed {
     file: AtomicFile,
     sum: crc32fast::Hasher,
     /// The file's own words when it refused: postcard does not hand them on.
-    failed: Option<std::io::Error>,
+    failed: Option<io::Error>,
 }
 
-impl std::io::Write for Summed {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.file.write(bytes) {
             Ok(n) => {
                 self.sum.update(&bytes[..n]);
@@ -210,7 +163,7 @@ impl std::io::Write for Summed {
         }
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
 }
@@ -241,9 +194,12 @@ mod tests {
             fs::write(&path, &good[..n]).unwrap();
             assert!(run(&store, &mut costs, 5).is_err(), "cut at {n}");
         }
-        let mut flipped = good.clone();
-        *flipped.last_mut().unwrap() ^= 1;
-        fs::write(&path, flipped).unwrap();
-        assert!(run(&store, &mut costs, 5).unwrap_err().to_string().contains("checksum"));
+        for n in 0..good.len() {
+            let mut flipped = good.clone();
+            flipped[n] ^= 1;
+            fs::write(&path, flipped).unwrap();
+            let message = run(&store, &mut costs, 5).unwrap_err().to_string();
+            assert!(message.contains("damaged (") && message.contains("x.unit"), "{n}: {message}");
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! How far reading has come, for whoever shows progress.
+//! How far work has come, for whoever shows progress.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters that readers advance and anyone may poll.
@@ -22,7 +23,7 @@ impl Meter {
         self.bytes_total.load(Relaxed)
     }
 
-    /// Reads handed out by a [`crate::ReadStream`] so far, mates counted one by one.
+    /// Reads handed out by a reader in the order of the input so far, mates counted one by one.
     pub fn reads(&self) -> u64 {
         self.reads.load(Relaxed)
     }
@@ -32,19 +33,29 @@ impl Meter {
         self.pairs.load(Relaxed)
     }
 
-    pub(crate) fn expect_bytes(&self, n: u64) {
+    /// More input bytes will be read.
+    pub fn expect_bytes(&self, n: u64) {
         self.bytes_total.fetch_add(n, Relaxed);
     }
 
-    pub(crate) fn add_bytes(&self, n: u64) {
+    /// Input bytes were read.
+    pub fn add_bytes(&self, n: u64) {
         self.bytes_done.fetch_add(n, Relaxed);
     }
 
-    pub(crate) fn add_reads(&self, n: u64) {
+    /// Reads were handed out.
+    pub fn add_reads(&self, n: u64) {
         self.reads.fetch_add(n, Relaxed);
     }
 
-    pub(crate) fn add_pairs(&self, n: u64) {
+    /// Read pairs were handed to the workers.
+    pub fn add_pairs(&self, n: u64) {
         self.pairs.fetch_add(n, Relaxed);
     }
+}
+
+/// Told what is going on.
+pub trait Watch: Sync {
+    /// A unit begins; `meter` counts the bytes it has read, when it reads.
+    fn begins(&self, unit: &'static str, meter: Option<Arc<Meter>>);
 }

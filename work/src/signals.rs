@@ -2,16 +2,17 @@
 //! 130, 143, 129 or 1.
 
 use std::fs;
+use std::io;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
-use genuma_reads::atomic_file::discard_unfinished;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
+
+use crate::publish::discard_unfinished;
 
 /// What a verb wants done when it is interrupted; it returns what the user should know.
 type Farewell = Box<dyn FnOnce() -> Option<String> + Send>;
@@ -20,27 +21,42 @@ type Farewell = Box<dyn FnOnce() -> Option<String> + Send>;
 const TIDYING: Duration = Duration::from_secs(10);
 
 static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
-static UNDIVIDED: Mutex<()> = Mutex::new(());
 /// Closed to end the program.
 static HEEDED: OnceLock<Handle> = OnceLock::new();
 
+/// Steps that a signal waits for.
+struct Gate {
+    /// How many are under way, nested ones counted too.
+    under_way: usize,
+    /// A signal is being heeded: no step begins any more.
+    closed: bool,
+}
+
+static GATE: Mutex<Gate> = Mutex::new(Gate { under_way: 0, closed: false });
+static GATE_CHANGED: Condvar = Condvar::new();
+
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Waits while the gate is as `unwanted` says.
+fn gate_once_not(unwanted: impl FnMut(&mut Gate) -> bool) -> MutexGuard<'static, Gate> {
+    GATE_CHANGED.wait_while(lock(&GATE), unwanted).unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Heeds the signals from now on. SIGHUP stays ignored where it is: under `nohup`.
 ///
 /// # Errors
 /// The system refuses the handlers.
-pub fn heed() -> anyhow::Result<()> {
+pub fn heed() -> io::Result<()> {
     let all = [SIGINT, SIGTERM, SIGHUP];
     let heeded = if is_ignored(SIGHUP) { &all[..2] } else { &all };
-    let mut signals = Signals::new(heeded).context("signal handlers")?;
+    let mut signals = Signals::new(heeded)?;
     let _ = HEEDED.set(signals.handle());
     thread::spawn(move || {
         // None when the program has failed, which it has said by itself.
         let signal = signals.forever().next();
-        let _undivided = lock(&UNDIVIDED);
+        gate_once_not(|gate| gate.under_way > 0).closed = true;
         discard_unfinished();
         let word = lock(&FAREWELL).take().and_then(|farewell| farewell());
         // A thread that still runs may have begun a file meanwhile.
@@ -79,12 +95,25 @@ pub fn give_up(tell: impl FnOnce()) -> ! {
     exit(1)
 }
 
-/// Sets what is done on a signal before the process ends; `None` takes it back.
+/// Sets what is done on a signal before the process ends; `None` takes it back. It must begin no undivided step.
 pub fn on_interruption(farewell: Option<Farewell>) {
     *lock(&FAREWELL) = farewell;
 }
 
-/// Signals wait while the guard lives: for steps that must be done together or not at all.
-pub fn undivided() -> MutexGuard<'static, ()> {
-    lock(&UNDIVIDED)
+/// A step that a signal waits for, until dropped.
+#[derive(Debug)]
+pub struct Undivided(());
+
+/// Signals wait while the guard lives: for steps that must be done together or not at all. A step may be part of another. Once a signal
+/// is heeded this does not return.
+pub fn undivided() -> Undivided {
+    gate_once_not(|gate| gate.closed).under_way += 1;
+    Undivided(())
+}
+
+impl Drop for Undivided {
+    fn drop(&mut self) {
+        lock(&GATE).under_way -= 1;
+        GATE_CHANGED.notify_all();
+    }
 }

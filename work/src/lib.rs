@@ -1,0 +1,15 @@
+//! How work is done and published, whatever the work is.
+//!
+//! [`publish`] gives files their names when they are complete; [`folder`] is a run's own place on disk, [`unit`] what finished steps leave
+//! there; [`spill`] where what memory has no room for waits;
+//! [`clock`] and [`meter`] tell what has been done and what it took; [`signals`] end a run that is interrupted.
+
+pub mod clock;
+pub mod folder;
+pub mod meter;
+pub mod publish;
+pub mod signals;
+pub mod spill;
+pub mod unit;
+
+pub use meter::{Meter, Watch};

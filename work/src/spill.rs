@@ -1,0 +1,272 @@
+//! Spill files: where what memory has no room for waits, in pieces, each with a sum that is compared when it is read.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use rustix::fs::FallocateFlags;
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_64;
+
+/// What can go wrong with a spill file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system refuses.
+    #[error(
+        "cannot {doing} {file} ({:.1} GB so far): {source}; {}", *.at as f64 / 1e9,
+        if *.doing == "write" { .file.more_room() } else { .file.again() }
+    )]
+    Refused {
+        /// `read` or `write`.
+        doing: &'static str,
+        /// The file.
+        file: SpillFile,
+        /// Bytes in the file.
+        at: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What comes back is not what was written.
+    #[error("{file} is damaged: the {len} bytes from byte {at} on are not what was written; {}", .file.again())]
+    Damaged {
+        /// The file.
+        file: SpillFile,
+        /// Where the bytes start.
+        at: u64,
+        /// How many they are.
+        len: usize,
+    },
+}
+
+/// A spill file, as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpillFile {
+    /// Whose it is: `k-mer`, `sorting`.
+    what: &'static str,
+    place: Place,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// In this folder, without a name: nobody but this process reads it.
+    In(PathBuf),
+    /// Under this name: a run that goes on reads it.
+    At(PathBuf),
+}
+
+impl fmt::Display for SpillFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::In(folder) => write!(f, "the {} spill file in {}", self.what, folder.display()),
+            Place::At(path) => write!(f, "the {} spill file {}", self.what, path.display()),
+        }
+    }
+}
+
+impl SpillFile {
+    /// What to do when it cannot be written.
+    fn more_room(&self) -> &'static str {
+        match self.place {
+            Place::In(_) => "give more memory, or a work folder with more room",
+            Place::At(_) => "give a work folder with more room",
+        }
+    }
+
+    /// What to do when it cannot be read, or is damaged.
+    fn again(&self) -> &'static str {
+        match self.place {
+            Place::In(_) => "check the disk, then start again",
+            Place::At(_) => "check the disk, then remove that folder, or start again without --resume",
+        }
+    }
+}
+
+/// A piece of a spill file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Where it starts.
+    pub at: u64,
+    /// Bytes that count.
+    pub len: u32,
+    /// Their checksum (XXH3, 64 bits).
+    pub sum: u64,
+}
+
+/// A spill file. One without a name is made at the first write, so that nothing is left behind even by a kill.
+#[derive(Debug)]
+pub struct Spill {
+    name: SpillFile,
+    file: OnceLock<File>,
+    end: AtomicU64,
+    written: AtomicU64,
+    /// Places that hold nothing any more.
+    free: Mutex<Vec<u64>>,
+}
+
+impl Spill {
+    /// One without a name, in `folder`.
+    pub fn unnamed(what: &'static str, folder: &Path) -> Spill {
+        Spill::of(SpillFile { what, place: Place::In(folder.to_owned()) })
+    }
+
+    /// A new file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(what: &'static str, path: &Path) -> Result<Spill, Error> {
+        Spill::at(what, path, File::options().read(true).write(true).create(true).truncate(true), "write")
+    }
+
+    /// The file at `path`, for reading only.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(what: &'static str, path: &Path) -> Result<Spill, Error> {
+        Spill::at(what, path, File::options().read(true), "read")
+    }
+
+    fn of(name: SpillFile) -> Spill {
+        let (end, written) = Default::default();
+        Spill { name, file: OnceLock::new(), end, written, free: Mutex::default() }
+    }
+
+    fn at(what: &'static str, path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Spill, Error> {
+        let spill = Spill::of(SpillFile { what, place: Place::At(path.to_owned()) });
+        let file = open.open(path).map_err(spill.refused(doing))?;
+        Ok(Spill { file: OnceLock::from(file), ..spill })
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written.load(Relaxed)
+    }
+
+    /// Writes `bytes` to a place of `room` bytes, which is as many for all pieces if places are [freed](Spill::free).
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, bytes: &[u8], room: usize) -> Result<Piece, Error> {
+        let file = self.file().map_err(self.refused("write"))?;
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let at = free.unwrap_or_else(|| self.end.fetch_add(room as u64, Relaxed));
+        file.write_all_at(bytes, at).map_err(self.refused("write"))?;
+        self.written.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(Piece { at, len: bytes.len() as u32, sum: XxHash3_64::oneshot(bytes) })
+    }
+
+    /// Reads a piece.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not as it was written.
+    pub fn read(&self, piece: &Piece, into: &mut Vec<u8>) -> Result<(), Error> {
+        let file = self.file().map_err(self.refused("read"))?;
+        into.resize(piece.len as usize, 0);
+        match file.read_exact_at(into, piece.at) {
+            Ok(()) if XxHash3_64::oneshot(into) == piece.sum => Ok(()),
+            // A file that ends too early is damaged as well.
+            Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.refused("read")(e)),
+            _ => Err(Error::Damaged { file: self.name.clone(), at: piece.at, len: into.len() }),
+        }
+    }
+
+    /// Lets another piece have the place of this one.
+    pub fn free(&self, piece: Piece) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(piece.at);
+    }
+
+    /// Gives the room of a piece back to the disk.
+    pub fn give_back(&self, piece: Piece) {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if let Some(file) = self.file.get() {
+            // Some file systems cannot; then the room comes back at the end.
+            let _ = rustix::fs::fallocate(file, hole, piece.at, piece.len.into());
+        }
+    }
+
+    /// Waits until all that was written is on the disk.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.file.get().map_or(Ok(()), |file| file.sync_all().map_err(self.refused("write")))
+    }
+
+    fn file(&self) -> io::Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let Place::In(folder) = &self.name.place else { return Err(ErrorKind::NotFound.into()) };
+        let made = tempfile::tempfile_in(folder)?;
+        Ok(self.file.get_or_init(|| made))
+    }
+
+    fn refused(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error + '_ {
+        move |source| Error::Refused { doing, file: self.name.clone(), at: self.end.load(Relaxed), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let spill = Spill::unnamed("k-mer", Path::new("/scratch"));
+        spill.file.set(File::options().write(true).open("/dev/full").unwrap()).unwrap();
+        assert_eq!(
+            spill.write(b"bytes", 4096).unwrap_err().to_string(),
+            "cannot write the k-mer spill file in /scratch (0.0 GB so far): No space left on device (os error 28); \
+             give more memory, or a work folder with more room"
+        );
+        let said =
+            Spill::unnamed("sorting", Path::new("/no/such")).write(b"bytes", 5).unwrap_err().to_string();
+        assert!(
+            said.starts_with("cannot write the sorting spill file in /no/such (0.0 GB so far): No such"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_flipped_bit_is_told_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bins");
+        let spill = Spill::create("k-mer", &path).unwrap();
+        let pieces = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
+        spill.sync().unwrap();
+        let spill = Spill::open("k-mer", &path).unwrap();
+        File::options().write(true).open(&path).unwrap().write_all_at(&[2 ^ 64], 4096 + 1234).unwrap();
+        let mut buffer = Vec::new();
+        spill.read(&pieces[0], &mut buffer).unwrap();
+        assert_eq!(buffer, [1; 3000]);
+        let again = "check the disk, then remove that folder, or start again without --resume";
+        for len in [2 * 4096, 4096] {
+            File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+            assert_eq!(
+                spill.read(&pieces[1], &mut buffer).unwrap_err().to_string(),
+                format!(
+                    "the k-mer spill file {} is damaged: the 3000 bytes from byte 4096 on are not what was written; {again}",
+                    path.display()
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_name_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::unnamed("sorting", folder.path());
+        let pieces: Vec<Piece> = (0..9).map(|byte| spill.write(&[byte; 5000], 5000).unwrap()).collect();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let mut buffer = Vec::new();
+        for (byte, piece) in pieces.iter().enumerate().rev() {
+            spill.read(piece, &mut buffer).unwrap();
+            assert_eq!(buffer, [byte as u8; 5000]);
+            spill.give_back(*piece);
+        }
+        assert_eq!(spill.written(), 9 * 5000);
+    }
+}
