@@ -21,6 +21,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("somatic", &["reads", "kmers", "flash", "farm", "machine", "align"]),
     ("simulate", &["reads"]),
     ("strategy", &["reads", "machine", "probe"]),
+    ("faults", &[]),
 ];
 
 /// The door: it may depend on every crate, and no crate on it.

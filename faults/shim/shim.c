@@ -8,13 +8,15 @@
  *                         `every`-th after it; `what` is an errno as a number, `short` or `kill`. Without it calls are only counted.
  *   GENUMA_FAULT_STDOUT   if set, standard output is a file that is meant
  *
- * Calls of maps, allocations, threads and random bytes have no path: all of the program's are meant.
+ * Calls of maps, allocations, threads and random bytes have no path: all that the program's own code makes are meant, but not the
+ * allocations that the C library makes for itself, whose answer to a failed one is to abort.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -132,6 +134,23 @@ static int fails(enum kind kind, const char *path)
 	return struck > 0;
 }
 
+/* Where the program's own code lies. */
+static uintptr_t code_begin = UINTPTR_MAX, code_end;
+
+/* The first object is the program. */
+static int find_code(struct dl_phdr_info *object, size_t size, void *data)
+{
+	(void)size, (void)data;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		uintptr_t from = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr, to = from + object->dlpi_phdr[i].p_memsz;
+		if (object->dlpi_phdr[i].p_type != PT_LOAD)
+			continue;
+		code_begin = from < code_begin ? from : code_begin;
+		code_end = to > code_end ? to : code_end;
+	}
+	return 1;
+}
+
 __attribute__((constructor)) static void arm(void)
 {
 	const char *program = getenv("GENUMA_FAULT_PROGRAM"), *file = getenv("GENUMA_FAULT_PAGE");
@@ -163,6 +182,7 @@ __attribute__((constructor)) static void arm(void)
 		at = first;
 		every = step;
 	}
+	dl_iterate_phdr(find_code, NULL);
 	if (getenv("GENUMA_FAULT_STDOUT"))
 		note_open(1, "standard output");
 	armed = 1;
@@ -375,11 +395,17 @@ struct dirent64 *readdir64(DIR *dir)
 
 static ssize_t cookie_read(void *fd, char *to, size_t length) { return read((int)(intptr_t)fd, to, length); }
 
-/* 0 says that it failed. Ours writes in part, what is left is written in turn, as stdio does. */
+/* As stdio does: what is left of a write in part is written in turn, and any error ends it. */
 static ssize_t cookie_write(void *fd, const char *from, size_t length)
 {
-	ssize_t done = write((int)(intptr_t)fd, from, length);
-	return done < 0 ? 0 : done;
+	size_t done = 0;
+	while (done < length) {
+		ssize_t part = write((int)(intptr_t)fd, from + done, length - done);
+		if (part < 0)
+			break;
+		done += part;
+	}
+	return done;
 }
 
 static int cookie_seek(void *fd, off64_t *to, int from)
@@ -433,15 +459,20 @@ void *mmap64(void *where, size_t length, int protection, int flags, int fd, off6
 /* The C library's own names, which need no search and hence no memory. */
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
 
-void *malloc(size_t size) { return fails(ALLOC, NULL) ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return fails(ALLOC, NULL) ? NULL : __libc_calloc(count, size); }
-void *realloc(void *old, size_t size) { return fails(ALLOC, NULL) ? NULL : __libc_realloc(old, size); }
-void *memalign(size_t to, size_t size) { return fails(ALLOC, NULL) ? NULL : __libc_memalign(to, size); }
-void *aligned_alloc(size_t to, size_t size) { return fails(ALLOC, NULL) ? NULL : __libc_memalign(to, size); }
+/* Whether an allocation fails; it is asked by the functions that the program calls themselves. */
+#define NO_MEMORY (is_program(__builtin_return_address(0)) && fails(ALLOC, NULL))
+
+static int is_program(void *caller) { return (uintptr_t)caller >= code_begin && (uintptr_t)caller < code_end; }
+
+void *malloc(size_t size) { return NO_MEMORY ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return NO_MEMORY ? NULL : __libc_calloc(count, size); }
+void *realloc(void *old, size_t size) { return NO_MEMORY ? NULL : __libc_realloc(old, size); }
+void *memalign(size_t to, size_t size) { return NO_MEMORY ? NULL : __libc_memalign(to, size); }
+void *aligned_alloc(size_t to, size_t size) { return NO_MEMORY ? NULL : __libc_memalign(to, size); }
 
 int posix_memalign(void **made, size_t to, size_t size)
 {
-	if (fails(ALLOC, NULL))
+	if (NO_MEMORY)
 		return ENOMEM;
 	*made = __libc_memalign(to, size);
 	return *made || size == 0 ? 0 : ENOMEM;

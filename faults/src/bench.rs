@@ -134,7 +134,7 @@ impl Bench {
     ) -> anyhow::Result<Verdict> {
         let want = self.want(case)?;
         let after = snapshot(&self.made())?;
-        Ok(Run { case, ended, before, after: &after, want, root: &self.root }.judge(fault, seen))
+        Ok(Run { case, ended, before, after: &after, want, root: &self.root, damaged: None }.judge(fault, seen))
     }
 
     /// Runs a case under a fault; a run that was killed, and one that left work, is then taken up.
@@ -173,7 +173,7 @@ impl Bench {
             // What a killed process left may stay.
             let want = self.want(case)?;
             after.retain(|name, _| want.files.contains_key(name));
-            let run = Run { case, ended: &ended, before, after: &after, want, root: &self.root };
+            let run = Run { case, ended: &ended, before, after: &after, want, root: &self.root, damaged: None };
             let verdict_then = if ended.how == How::Exit(0) { run.same() } else { run.judge(None, None) };
             if verdict_then.outcome != Outcome::Same {
                 return Ok(Some(verdict(Outcome::Lost, format!("then '{more}': {verdict_then}"))));
@@ -200,7 +200,7 @@ impl Bench {
         // What one leaves untouched the other may have made.
         let any = ended.iter().any(|ended| ended.how == How::Exit(0));
         let before = if any { &after } else { &before };
-        let judge = |ended| Run { case, ended, before, after: &after, want, root: &self.root }.judge(None, None);
+        let judge = |ended| Run { case, ended, before, after: &after, want, root: &self.root, damaged: None }.judge(None, None);
         let verdicts = [judge(&ended[0]), judge(&ended[1])];
         let worst = verdicts.into_iter().max_by_key(|verdict| (verdict.outcome.is_violation(), !any));
         let verdict = worst.context("there are two")?;
@@ -232,7 +232,10 @@ impl Bench {
         write(bytes)?;
         let before = self.lay_out(case)?;
         let ended = start(self.command(&case.line), &self.root, "one")?.wait()?;
-        let mut verdict = self.judge(case, &ended, &before, None, None)?;
+        let (after, want) = (snapshot(&self.made())?, self.want(case)?);
+        let damaged = Path::new(file).file_name().and_then(|name| name.to_str());
+        let run = Run { case, ended: &ended, before: &before, after: &after, want, root: &self.root, damaged };
+        let mut verdict = run.judge(None, None);
         if !sealed && verdict.outcome == Outcome::Differs {
             verdict.outcome = Outcome::Same;
         }

@@ -255,9 +255,7 @@ pub fn cases() -> Vec<Case> {
         },
         Case {
             name: "call-index",
-            line: format!(
-                "{CALL} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls --why {{given}}/pair/truth.vcf"
-            ),
+            line: format!("{CALL} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls"),
             given: &[Given::Pair],
             keeps: &["work/"],
             resume: Some("--resume"),
@@ -278,7 +276,7 @@ pub fn cases() -> Vec<Case> {
             given: &[Given::Begun],
             before: &[("begun-call/calls", "calls")],
             keeps: &["calls/.work/"],
-            resume: Some("--resume"),
+            resume: Some(""),
             sealed: &[
                 "begun-call/calls/.work/count.unit",
                 "begun-call/calls/.work/assemble.unit",

@@ -30,7 +30,7 @@ struct Args {
     /// Folder for what is run, best in memory; it is made, and removed in the end.
     #[arg(long, default_value = "/dev/shm/genuma-faults")]
     scratch: PathBuf,
-    /// Only cases whose name begins so.
+    /// Only the case of this name, or those whose names begin so.
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
     /// Only trials that begin so, such as `write:`; a whole one, such as `write:ENOSPC:17:0`, is run and shown.
@@ -54,7 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let program = fs::canonicalize(&args.program).with_context(|| args.program.display().to_string())?;
     let all = cases();
-    let cases: Vec<&Case> = all.iter().filter(|case| wanted(case, &args)).collect();
+    let cases: Vec<&Case> = all.iter().filter(|case| wanted(case, &all, &args)).collect();
     if cases.is_empty() {
         bail!("no such case; there are {}", all.iter().map(|c| c.name).collect::<Vec<_>>().join(", "));
     }
@@ -131,6 +131,11 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!tally.violations.is_empty())))
 }
 
-fn wanted(case: &Case, args: &Args) -> bool {
-    args.case.is_empty() || args.case.iter().any(|name| case.name.starts_with(name.as_str()))
+/// A name that is a case's own means that case alone.
+fn wanted(case: &Case, all: &[Case], args: &Args) -> bool {
+    let named = |name: &String| {
+        let whole = all.iter().any(|case| case.name == name);
+        if whole { case.name == name } else { case.name.starts_with(name.as_str()) }
+    };
+    args.case.is_empty() || args.case.iter().any(named)
 }

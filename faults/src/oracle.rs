@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use crate::case::Case;
-use crate::fault::{Fault, What};
+use crate::fault::{Fault, Kind, What};
 use crate::process::{Ended, How};
 use crate::shim::Seen;
 use crate::snapshot::{Snapshot, lasting};
 
-/// What became of a run. The first three are right; each of the others breaks a promise.
+/// What became of a run. The first five are right; each of the others breaks a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// Exit 0 and the same bytes as without the fault.
@@ -18,6 +18,11 @@ pub enum Outcome {
     Refused,
     /// Killed, as it was to be; every final name has its old or its whole new file, and what came after made all of them.
     Killed,
+    /// Exit 1 and one line after all results, whole, had their final names: the folder could not be brought to the disk, or standard
+    /// output not be written.
+    Late,
+    /// Rust's standard library or the C library ended it for want of memory and said so; all files are as they were.
+    Memory,
     /// Exit 0 and other bytes.
     Differs,
     /// It failed, and yet a final name has something new, or nothing.
@@ -44,10 +49,12 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Outcome; 14] = [
+    pub const ALL: [Outcome; 16] = [
         Outcome::Same,
         Outcome::Refused,
         Outcome::Killed,
+        Outcome::Late,
+        Outcome::Memory,
         Outcome::Differs,
         Outcome::Changed,
         Outcome::Left,
@@ -63,7 +70,7 @@ impl Outcome {
 
     /// Whether a promise is broken.
     pub fn is_violation(self) -> bool {
-        !matches!(self, Outcome::Same | Outcome::Refused | Outcome::Killed)
+        self >= Outcome::Differs
     }
 
     /// The word for it.
@@ -72,6 +79,8 @@ impl Outcome {
             Outcome::Same => "same",
             Outcome::Refused => "refused",
             Outcome::Killed => "killed",
+            Outcome::Late => "late",
+            Outcome::Memory => "memory",
             Outcome::Differs => "differs",
             Outcome::Changed => "changed",
             Outcome::Left => "left",
@@ -131,13 +140,19 @@ pub struct Run<'a> {
     pub want: &'a Undisturbed,
     /// The folder all paths of the run begin with.
     pub root: &'a Path,
+    /// The name of a file that is damaged.
+    pub damaged: Option<&'a str>,
 }
 
 impl Run<'_> {
     /// The verdict on a run under a fault. A killed run is judged further by what comes after it.
     pub fn judge(&self, fault: Option<Fault>, seen: Option<&Seen>) -> Verdict {
         let killed = fault.is_some_and(|fault| fault.what == What::Kill);
+        let of_memory = fault.is_some_and(|fault| matches!(fault.kind, Kind::Map | Kind::Alloc));
         match self.ended.how {
+            How::Signal(_) | How::Exit(101) if of_memory && self.says_no_memory() => {
+                self.untouched().unwrap_or_else(|| verdict(Outcome::Memory, self.last_words()))
+            }
             _ if self.ended.stderr.contains("panicked at") => verdict(Outcome::Panic, self.last_words()),
             How::Hung => verdict(Outcome::Hang, self.last_words()),
             How::Signal(9) if killed => self.whole_or_old(),
@@ -148,6 +163,16 @@ impl Run<'_> {
             How::Exit(1) => self.untouched().unwrap_or_else(|| self.said(fault, seen)),
             How::Exit(code) => verdict(Outcome::Code, format!("{code}; {}", self.last_words())),
         }
+    }
+
+    /// Whether the libraries below genuma ended it, which they do by a signal or a panic when there is no memory.
+    fn says_no_memory(&self) -> bool {
+        let words = [
+            "memory allocation of",
+            "Fatal glibc error",
+            "failed to allocate an alternative stack",
+        ];
+        words.iter().any(|words| self.ended.stderr.contains(words))
     }
 
     fn last_words(&self) -> String {
@@ -171,7 +196,10 @@ impl Run<'_> {
 
     /// The first file that is not as without the fault.
     fn unlike(&self) -> Option<String> {
-        let names = self.want.files.keys().chain(self.after.keys());
+        // What could not be removed stays, and is said.
+        let warned = self.ended.stderr.contains("warning: ");
+        let work = |name: &str| warned && self.keeps(name) && !self.want.files.contains_key(name);
+        let names = self.want.files.keys().chain(self.after.keys()).filter(|name| !work(name));
         let unlike = |name: &&String| match (self.want.files.get(*name), self.after.get(*name)) {
             (Some(want), Some(is)) => lasting(name, want) != lasting(name, is),
             _ => true,
@@ -194,20 +222,36 @@ impl Run<'_> {
 
     /// `None` if a run that failed left all as it was, but for what it may keep.
     fn untouched(&self) -> Option<Verdict> {
-        let kept = |name: &str| self.case.keeps.iter().any(|folder| name.starts_with(folder));
-        let names = self.before.keys().chain(self.after.keys()).filter(|name| !kept(name));
+        let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.keeps(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
+        // All that is made is there: what failed came after.
+        let all = self.want.files.iter().all(|(name, want)| {
+            self.after.get(name).is_some_and(|is| lasting(name, want) == lasting(name, is))
+        });
+        if all && self.case.exact && self.ended.how == How::Exit(1) && self.errors().len() == 1 {
+            return Some(verdict(Outcome::Late, self.last_words()));
+        }
         let result = self.want.files.contains_key(other) || self.before.contains_key(other);
         let outcome = if result { Outcome::Changed } else { Outcome::Left };
         Some(verdict(outcome, format!("{other}; {}", self.last_words())))
     }
 
+    /// Whether a run that fails may leave this file.
+    fn keeps(&self, name: &str) -> bool {
+        self.case.keeps.iter().any(|folder| name.starts_with(folder))
+    }
+
+    fn errors(&self) -> Vec<&str> {
+        self.ended.stderr.lines().filter(|line| line.contains("error: ")).collect()
+    }
+
     /// One line, and in it the file, if it is a fault of files.
     fn said(&self, fault: Option<Fault>, seen: Option<&Seen>) -> Verdict {
-        let errors: Vec<&str> = self.ended.stderr.lines().filter(|line| line.contains("error: ")).collect();
-        let [error] = errors[..] else { return verdict(Outcome::Words, self.last_words()) };
+        let [error] = self.errors()[..] else { return verdict(Outcome::Words, self.last_words()) };
         let of_files = fault.is_none_or(|fault| fault.kind.of_files());
-        let named = error.contains(&*self.root.to_string_lossy()) || error.contains("standard output");
+        let root = self.root.to_string_lossy();
+        let words = [Some(&*root), Some("standard output"), self.damaged];
+        let named = words.into_iter().flatten().any(|words| error.contains(words));
         if of_files && !named {
             let path = seen.and_then(|seen| seen.path.as_deref()).unwrap_or_default();
             return verdict(Outcome::Unnamed, format!("{path}: {error}"));
