@@ -47,13 +47,7 @@ impl Bench {
         let given = root.join("given");
         make_given(cases, program, &given)?;
         let shim = Shim::unpack(&root)?;
-        Ok(Bench {
-            program: program.to_path_buf(),
-            shim,
-            root,
-            given,
-            undisturbed: HashMap::new(),
-        })
+        Ok(Bench { program: program.to_path_buf(), shim, root, given, undisturbed: HashMap::new() })
     }
 
     fn made(&self) -> PathBuf {
@@ -68,7 +62,8 @@ impl Bench {
         }
         fs::create_dir_all(made.join("tmp"))?;
         for (from, to) in case.before {
-            copy(&self.given.join(from), &made.join(to)).with_context(|| format!("{from} for {}", case.name))?;
+            copy(&self.given.join(from), &made.join(to))
+                .with_context(|| format!("{from} for {}", case.name))?;
         }
         Ok(snapshot(&made)?)
     }
@@ -120,7 +115,12 @@ impl Bench {
         let before = self.lay_out(case)?;
         let (ended, seen) = self.run(&case.line, None)?;
         let verdict = self.judge(case, &ended, &before, None, Some(&seen))?;
-        ensure!(verdict.outcome == Outcome::Same, "{} under the shim: {verdict}; {}", case.name, ended.stderr);
+        ensure!(
+            verdict.outcome == Outcome::Same,
+            "{} under the shim: {verdict}; {}",
+            case.name,
+            ended.stderr
+        );
         Ok(seen)
     }
 
@@ -134,7 +134,8 @@ impl Bench {
     ) -> anyhow::Result<Verdict> {
         let want = self.want(case)?;
         let after = snapshot(&self.made())?;
-        Ok(Run { case, ended, before, after: &after, want, root: &self.root, damaged: None }.judge(fault, seen))
+        Ok(Run { case, ended, before, after: &after, want, root: &self.root, damaged: None }
+            .judge(fault, seen))
     }
 
     /// Runs a case under a fault; a run that was killed, and one that left work, is then taken up.
@@ -146,7 +147,8 @@ impl Bench {
         let before = self.lay_out(case)?;
         let (ended, seen) = self.run(&case.line, Some(fault))?;
         let mut verdict = self.judge(case, &ended, &before, Some(fault), Some(&seen))?;
-        if verdict.outcome == Outcome::Killed || (verdict.outcome == Outcome::Refused && case.resume.is_some())
+        if verdict.outcome == Outcome::Killed
+            || (verdict.outcome == Outcome::Refused && case.resume.is_some())
         {
             verdict = self.taken_up(case, fault, &before)?.unwrap_or(verdict);
         }
@@ -154,12 +156,7 @@ impl Bench {
     }
 
     /// What is wrong with what comes after a run that did not finish: the same command once more, and with `--resume`.
-    fn taken_up(
-        &self,
-        case: &Case,
-        fault: Fault,
-        before: &Snapshot,
-    ) -> anyhow::Result<Option<Verdict>> {
+    fn taken_up(&self, case: &Case, fault: Fault, before: &Snapshot) -> anyhow::Result<Option<Verdict>> {
         let (made, kept) = (self.made(), self.root.join("kept"));
         let again = (fault.what == What::Kill).then_some("");
         for more in again.into_iter().chain(case.resume) {
@@ -173,7 +170,8 @@ impl Bench {
             // What a killed process left may stay.
             let want = self.want(case)?;
             after.retain(|name, _| want.files.contains_key(name));
-            let run = Run { case, ended: &ended, before, after: &after, want, root: &self.root, damaged: None };
+            let run =
+                Run { case, ended: &ended, before, after: &after, want, root: &self.root, damaged: None };
             let verdict_then = if ended.how == How::Exit(0) { run.same() } else { run.judge(None, None) };
             if verdict_then.outcome != Outcome::Same {
                 return Ok(Some(verdict(Outcome::Lost, format!("then '{more}': {verdict_then}"))));
@@ -200,7 +198,10 @@ impl Bench {
         // What one leaves untouched the other may have made.
         let any = ended.iter().any(|ended| ended.how == How::Exit(0));
         let before = if any { &after } else { &before };
-        let judge = |ended| Run { case, ended, before, after: &after, want, root: &self.root, damaged: None }.judge(None, None);
+        let judge = |ended| {
+            Run { case, ended, before, after: &after, want, root: &self.root, damaged: None }
+                .judge(None, None)
+        };
         let verdicts = [judge(&ended[0]), judge(&ended[1])];
         let worst = verdicts.into_iter().max_by_key(|verdict| (verdict.outcome.is_violation(), !any));
         let verdict = worst.context("there are two")?;
@@ -234,7 +235,8 @@ impl Bench {
         let ended = start(self.command(&case.line), &self.root, "one")?.wait()?;
         let (after, want) = (snapshot(&self.made())?, self.want(case)?);
         let damaged = Path::new(file).file_name().and_then(|name| name.to_str());
-        let run = Run { case, ended: &ended, before: &before, after: &after, want, root: &self.root, damaged };
+        let run =
+            Run { case, ended: &ended, before: &before, after: &after, want, root: &self.root, damaged };
         let mut verdict = run.judge(None, None);
         if !sealed && verdict.outcome == Outcome::Differs {
             verdict.outcome = Outcome::Same;

@@ -67,8 +67,10 @@ impl Harm {
 /// Places to damage: the first 64 bytes, the last 16, and each region between, `regions` in all at least.
 pub fn places(length: usize, regions: usize) -> Vec<usize> {
     let step = (length / regions.max(1)).max(1);
-    let mut places: Vec<usize> =
-        (0..length.min(64)).chain((0..length).step_by(step)).chain(length.saturating_sub(16)..length).collect();
+    let mut places: Vec<usize> = (0..length.min(64))
+        .chain((0..length).step_by(step))
+        .chain(length.saturating_sub(16)..length)
+        .collect();
     places.sort_unstable();
     places.dedup();
     places

@@ -83,7 +83,8 @@ fn main() -> anyhow::Result<ExitCode> {
     for case in &cases {
         let of = trials(&mut benches[0], case, extent)?;
         eprintln!("{}: {} trials", case.name, of.len());
-        let meant = |trial: &Trial| args.trial.as_ref().is_none_or(|word| trial.to_string().starts_with(word));
+        let meant =
+            |trial: &Trial| args.trial.as_ref().is_none_or(|word| trial.to_string().starts_with(word));
         plan.extend(of.into_iter().filter(meant).map(|trial| (*case, trial)));
     }
     shuffle(&mut plan, args.seed);
@@ -101,7 +102,8 @@ fn main() -> anyhow::Result<ExitCode> {
                     tally.0.add(case, trial, &judged);
                     if judged.verdict.outcome.is_violation() {
                         // The first of a kind is told at once.
-                        let alike = tally.1.entry((case.name, trial.series(), judged.verdict.outcome)).or_insert(0);
+                        let alike =
+                            tally.1.entry((case.name, trial.series(), judged.verdict.outcome)).or_insert(0);
                         *alike += 1;
                         if *alike == 1 {
                             eprintln!("{} {trial}: {}", case.name, judged.verdict);

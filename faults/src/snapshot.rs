@@ -114,9 +114,8 @@ mod tests {
         });
         assert_eq!(one, other);
         assert_eq!(String::from_utf8_lossy(&one), r#"{"name":"a","steps":[{"kmers":4}]}"#);
-        let page = |time: &str| {
-            format!("<table><tr><td>count<td>{time} s</tr><tr><td>SNV<td>4 sites</tr></table>")
-        };
+        let page =
+            |time: &str| format!("<table><tr><td>count<td>{time} s</tr><tr><td>SNV<td>4 sites</tr></table>");
         assert_eq!(lasting("x.html", page("1.5").as_bytes()), lasting("x.html", page("22").as_bytes()));
         assert!(String::from_utf8_lossy(&lasting("x.html", page("1").as_bytes())).contains("4 sites"));
         assert_eq!(lasting("x.sam", b"0.1 s"), b"0.1 s");

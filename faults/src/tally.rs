@@ -72,7 +72,10 @@ impl Tally {
         self.sum(|_| true).runs
     }
 
-    fn names(&self, of: impl Fn(&(&'static str, &'static str, &'static str, Outcome)) -> &'static str) -> Vec<&'static str> {
+    fn names(
+        &self,
+        of: impl Fn(&(&'static str, &'static str, &'static str, Outcome)) -> &'static str,
+    ) -> Vec<&'static str> {
         let mut names: Vec<_> = self.cells.keys().map(of).collect();
         names.sort_unstable();
         names.dedup();
@@ -107,10 +110,8 @@ impl Tally {
         let cells = self.cells.iter().map(|((verb, kind, what, outcome), count)| {
             json!({ "verb": verb, "kind": kind, "what": what, "outcome": outcome.word(), "runs": count.runs, "faults": count.faults })
         });
-        let violations = self
-            .violations
-            .iter()
-            .map(|v| json!({ "case": v.case, "trial": v.trial, "verdict": v.verdict }));
+        let violations =
+            self.violations.iter().map(|v| json!({ "case": v.case, "trial": v.trial, "verdict": v.verdict }));
         json!({
             "runs": self.runs(),
             "faults": self.faults(),
@@ -132,7 +133,11 @@ impl Tally {
         for ((case, series, _), (count, first)) in alike {
             let verdict = &first.verdict;
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{count:5}  {case} {series}  make fuzz-faults ARGS=\"--case {case} --trial {}\"  {verdict}", first.trial);
+            let _ = writeln!(
+                text,
+                "{count:5}  {case} {series}  make fuzz-faults ARGS=\"--case {case} --trial {}\"  {verdict}",
+                first.trial
+            );
         }
         text
     }
