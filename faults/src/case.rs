@@ -13,6 +13,8 @@ use anyhow::{Context, ensure};
 pub enum Given {
     /// 20 kbp, a tumour and a normal of 20x, truth; `pair/old.txt` and `bare/genome.fa`, the genome without indexes.
     Pair,
+    /// `deep/normal_1.fq.gz` and its mates: 300x, which do not fit into the least memory.
+    Deep,
     /// minibwa's index beside `pair/genome.fa`.
     Minibwa,
     /// strobealign's index beside it.
@@ -48,7 +50,7 @@ impl Given {
     /// What must be there before.
     fn needs(self) -> &'static [Given] {
         match self {
-            Given::Pair | Given::Recording | Given::Machine | Given::Stub => &[],
+            Given::Pair | Given::Deep | Given::Recording | Given::Machine | Given::Stub => &[],
             Given::Begun | Given::Calls => &[Given::Pair, Given::Minibwa],
             Given::Minibwa | Given::Strobealign | Given::Bwa | Given::Table => &[Given::Pair],
         }
@@ -68,6 +70,10 @@ impl Given {
                 fs::copy(given.join("pair/genome.fa"), given.join("bare/genome.fa"))?;
                 Ok(())
             }
+            Given::Deep => genuma(
+                "simulate --genome-length 20000 --contigs 2 --snvs 0 --indels 0 --svs 0 --germline-svs 0 --depth-tumor 1 \
+                 --depth-normal 300 -t 2 -o {given}/deep",
+            ),
             Given::Minibwa => genuma("index -t 2 {given}/pair/genome.fa"),
             Given::Strobealign => genuma("index --engine strobealign -t 2 {given}/pair/genome.fa"),
             Given::Bwa => run(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
@@ -292,6 +298,14 @@ pub fn cases() -> Vec<Case> {
             given: &[Given::Pair],
             before: &[("pair/old.txt", "n.gkt"), ("pair/old.txt", "n.hist"), ("pair/old.txt", "n.json")],
             sealed: &["pair/normal_2.fq.gz"],
+            ..CASE
+        },
+        Case {
+            name: "count-spill",
+            line: "count -t 2 --memory 76M --sample n={given}/deep/normal_1.fq.gz,{given}/deep/normal_2.fq.gz --work {made} \
+                   -o {made}/n.gkt"
+                .into(),
+            given: &[Given::Deep],
             ..CASE
         },
         Case {
