@@ -207,7 +207,7 @@ impl Run<'_> {
     fn whole_or_old(&self) -> Verdict {
         let half = self.want.files.iter().find(|(name, want)| {
             let is = self.after.get(*name);
-            let new = is.is_some_and(|is| !self.case.exact || lasting(name, want) == lasting(name, is));
+            let new = is.is_some_and(|is| self.alike(name, want, is));
             !new && is != self.before.get(*name)
         });
         match half {
@@ -222,14 +222,19 @@ impl Run<'_> {
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
         // All that is made is there: what failed came after.
         let all = self.want.files.iter().all(|(name, want)| {
-            self.after.get(name).is_some_and(|is| lasting(name, want) == lasting(name, is))
+            self.after.get(name).is_some_and(|is| self.alike(name, want, is))
         });
-        if all && self.case.exact && self.ended.how == How::Exit(1) && self.errors().len() == 1 {
+        if all && self.ended.how == How::Exit(1) && self.errors().len() == 1 {
             return Some(verdict(Outcome::Late, self.last_words()));
         }
         let result = self.want.files.contains_key(other) || self.before.contains_key(other);
         let outcome = if result { Outcome::Changed } else { Outcome::Left };
         Some(verdict(outcome, format!("{other}; {}", self.last_words())))
+    }
+
+    /// Whether a file holds what it should, as far as that is the same each time.
+    fn alike(&self, name: &str, want: &[u8], is: &[u8]) -> bool {
+        !self.case.exact || lasting(name, want) == lasting(name, is)
     }
 
     /// Whether a run that fails may leave this file.

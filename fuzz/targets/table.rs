@@ -15,7 +15,9 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let Some([offset, length]) = bytes.get(section..section + 16).map(|at| [&at[..8], &at[8..]].map(number)) else { continue };
         let part = offset.checked_add(length).and_then(|end| bytes.get(offset..end));
         let Some(sum) = part.map(XxHash3_64::oneshot) else { continue };
-        bytes[section + 16..section + 24].copy_from_slice(&sum.to_le_bytes());
+        if let Some(place) = bytes.get_mut(section + 16..section + 24) {
+            place.copy_from_slice(&sum.to_le_bytes());
+        }
     }
     for (number, page) in bytes.chunks_exact_mut(PAGE).enumerate() {
         let sum = XxHash3_64::oneshot_with_seed(number as u64, &page[..PAGE - 8]);

@@ -1,4 +1,4 @@
-//! VCF of truth and of calls, scored against each other with a genome and without.
+//! VCF of truth and of calls, scored against itself, with a genome or without.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -22,12 +22,11 @@ fuzz_target!(|text: &[u8]| {
         return;
     }
     let calls = Input::new("calls", text.as_bytes());
-    for reference in [None, Some(genome().path())] {
-        let (truth, calls) = (calls.path(), calls.path());
-        let inputs = Inputs { truth, calls, reference, germline: None, filters: Filters::All };
-        if let Ok(outcome) = evaluate(&inputs) {
-            render(&outcome, 10);
-            outcome.to_json();
-        }
+    let (truth, calls) = (calls.path(), calls.path());
+    let reference = (text.len() % 2 == 0).then(|| genome().path());
+    let inputs = Inputs { truth, calls, reference, germline: None, filters: Filters::All };
+    if let Ok(outcome) = evaluate(&inputs) {
+        render(&outcome, 10);
+        outcome.to_json();
     }
 });
