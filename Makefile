@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count
+.PHONY: help build demo test lint bench-call bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -22,6 +22,14 @@ lint: ## check format, lints and, with cargo-deny, the crates we build from
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/supply.sh
+
+fuzz-faults: ## let genuma's system calls fail one by one and damage its files, for an hour; ARGS="--minutes 5 --case call" for less
+	@scripts/setup.sh build
+	@scripts/fuzz-faults.sh $(ARGS)
+
+fuzz: ## feed every parser what it does not expect, each for a minute; ARGS="--seconds 600 fastq" for more of one
+	@scripts/setup.sh build
+	@scripts/fuzz.sh $(ARGS)
 
 bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 	@scripts/setup.sh build bench

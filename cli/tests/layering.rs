@@ -22,6 +22,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("somatic", &["work", "reads", "kmers", "align"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),
+    ("faults", &[]),
 ];
 
 /// The door: it may depend on every crate, and no crate on it.

@@ -164,6 +164,17 @@ impl Batch {
         Batch { number, first, filling: Mutex::default(), filled: Condvar::new() }
     }
 
+    /// A batch of one chunk with these templates, whole.
+    #[cfg(fuzzing)]
+    pub fn whole(number: u64, first: u64, templates: &[[ReadRef<'_>; 2]], feed: Feed) -> Self {
+        let batch = Batch::new(number, first);
+        let mut chunk = Chunk::default();
+        templates.iter().for_each(|template| chunk.push(template, feed));
+        batch.push(chunk, 2 * templates.len() as u64);
+        batch.end();
+        batch
+    }
+
     fn filling(&self) -> MutexGuard<'_, Filling> {
         self.filling.lock().unwrap_or_else(PoisonError::into_inner)
     }

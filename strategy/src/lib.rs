@@ -44,3 +44,6 @@ pub mod run;
 pub use invocation::Invocation;
 pub use layout::Seat;
 pub use strategy::{Memory, Strategy};
+
+#[cfg(fuzzing)]
+pub mod fuzz;

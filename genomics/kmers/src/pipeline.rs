@@ -205,8 +205,12 @@ impl<const S: usize> Scattered<S> {
             Ok((counting.share, harvest))
         };
         let ended: Vec<_> = thread::scope(|scope| {
-            let handles: Vec<_> =
-                (0..self.threads).map(|thread| scope.spawn(move || worker(thread))).collect();
+            // Any thread takes any bin: those that the system does not start are not missed.
+            let start = |id| thread::Builder::new().spawn_scoped(scope, move || worker(id)).ok();
+            let handles: Vec<_> = (0..self.threads).map_while(start).collect();
+            if handles.is_empty() {
+                return vec![Ok(worker(0))];
+            }
             handles.into_iter().map(|handle| handle.join()).collect()
         });
         let (mut sum, mut harvests) = (Share::none(), Vec::new());

@@ -290,9 +290,12 @@ impl<const S: usize> Sorted<S> {
         let turn = Mutex::new(Turn { part: 0, each, over: false, failure: None });
         let (next, changed) = (AtomicUsize::new(0), Condvar::new());
         thread::scope(|scope| {
-            for _ in 0..self.threads.min(self.parts.len()) {
-                scope.spawn(|| self.hand_out(&next, &turn, &changed));
+            let hand_out = || self.hand_out(&next, &turn, &changed);
+            // This thread is one of them, and does it alone if the system starts no other.
+            for _ in 1..self.threads.min(self.parts.len()) {
+                let _ = thread::Builder::new().spawn_scoped(scope, hand_out);
             }
+            hand_out();
         });
         turn.into_inner().unwrap_or_else(PoisonError::into_inner).failure.map_or(Ok(()), Err)
     }

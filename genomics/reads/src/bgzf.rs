@@ -208,7 +208,7 @@ struct Worker {
 
 impl Crew {
     fn new(threads: usize) -> Self {
-        let workers = (0..threads).map(|_| Worker::start()).collect();
+        let workers = (0..threads).map_while(|_| Worker::start()).collect();
         Crew { workers, inflater: Decompress::new(false), done: None, given: 0, taken: 0 }
     }
 
@@ -253,7 +253,8 @@ impl Drop for Crew {
 }
 
 impl Worker {
-    fn start() -> Self {
+    /// `None` when the system refuses to start a thread: the others, or the reader itself, do its work.
+    fn start() -> Option<Self> {
         let (jobs, to_do) = sync_channel::<Job>(JOBS);
         let (finished, done) = sync_channel(JOBS);
         let work = move || {
@@ -265,6 +266,7 @@ impl Worker {
                 }
             }
         };
-        Worker { jobs, done, thread: thread::spawn(work) }
+        let thread = thread::Builder::new().spawn(work).ok()?;
+        Some(Worker { jobs, done, thread })
     }
 }

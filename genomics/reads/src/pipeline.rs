@@ -17,7 +17,8 @@ use crate::lane::{Lane, LaneFiles};
 use genuma_work::Meter;
 
 /// Calls `work` on every batch of every lane from `threads` threads (at least one), each with a state of its own
-/// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run.
+/// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run. Threads
+/// that the system refuses to start are done without.
 ///
 /// # Errors
 /// The first error, of reading or of `work`, stops all threads and is returned.
@@ -62,7 +63,12 @@ where
     };
     let ended: Vec<_> = thread::scope(|scope| {
         let worker = &worker;
-        let handles: Vec<_> = (0..threads.max(1)).map(|id| scope.spawn(move || worker(id))).collect();
+        // Work is where it is until a worker takes it: those that the system does not start are not missed.
+        let start = |id| thread::Builder::new().spawn_scoped(scope, move || worker(id)).ok();
+        let handles: Vec<_> = (0..threads.max(1)).map_while(start).collect();
+        if handles.is_empty() {
+            return vec![Ok(worker(0))];
+        }
         handles.into_iter().map(|handle| handle.join()).collect()
     });
     let states = ended.into_iter().map(|end| end.unwrap_or_else(|panic| resume_unwind(panic))).collect();

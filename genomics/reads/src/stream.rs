@@ -159,7 +159,7 @@ impl ReadStream {
             // What halted it has been told to whoever listens.
             let _ = lanes.iter().enumerate().try_for_each(|(number, lane)| pairing.lane(number as u32, lane));
         };
-        let thread = thread::spawn(pair);
+        let thread = thread::Builder::new().spawn(pair).map_err(no_thread)?;
         Ok(ReadStream { running: Some(Running { full, empty, stop, thread }) })
     }
 
@@ -272,13 +272,14 @@ impl Pairing {
             let open = |path| {
                 let (records, blocks, used) = Records::new(path);
                 let (terms, meter) = (terms.clone(), meter.clone());
-                scope.spawn(move || read_blocks(path, &terms, meter, &blocks, &used));
-                records
+                let read = move || read_blocks(path, &terms, meter, &blocks, &used);
+                thread::Builder::new().spawn_scoped(scope, read).map_err(|e| Halt::Failed(no_thread(e)))?;
+                Ok(records)
             };
             let made = match lane {
-                ReadLane::Single(path) => output.singles(open(path)),
-                ReadLane::Interleaved(path) => output.interleaved(open(path)),
-                ReadLane::Pair(one, two) => output.pairs(open(one), open(two)),
+                ReadLane::Single(path) => open(path).and_then(|records| output.singles(records)),
+                ReadLane::Interleaved(path) => open(path).and_then(|records| output.interleaved(records)),
+                ReadLane::Pair(one, two) => open(one).and_then(|one| output.pairs(one, open(two)?)),
             };
             // Told before the readers are joined: one that waits for a pipe goes on waiting until the owner of the
             // stream knows.
@@ -294,6 +295,11 @@ impl Pairing {
         }
         Halt::Dropped
     }
+}
+
+/// Of a thread that the system refuses to start.
+fn no_thread(source: io::Error) -> Error {
+    Error::Named(io::Error::new(source.kind(), format!("no thread to read with: {source}")))
 }
 
 /// Cuts a file into blocks until it ends or nobody wants more.

@@ -30,6 +30,11 @@ pub enum Error {
     /// An output file could not be written; the system's reason names it.
     #[error("{0}")]
     Write(#[from] std::io::Error),
+    /// The system refuses to start a thread.
+    #[error(
+        "no thread to make reads with: {0}; stop other programs, or raise the limit of processes (ulimit -u)"
+    )]
+    Thread(std::io::Error),
     /// Parameters that cannot be met.
     #[error("{0}")]
     Parameters(String),

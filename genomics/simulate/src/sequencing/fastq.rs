@@ -14,7 +14,7 @@ use super::cycles::{Machine, Mate};
 use super::library::Library;
 use super::molecule::Molecule;
 use super::tube::Kind;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::origin::Place;
 use crate::rng::Rng;
 
@@ -48,9 +48,9 @@ pub fn sequence(library: &Library, machine: &Machine, output: &Output, set: &mut
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel::<(usize, Block)>(2 * output.threads);
     std::thread::scope(|scope| {
-        for _ in 0..output.threads.max(1) {
+        for i in 0..output.threads.max(1) {
             let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
+            let make = move || {
                 let mut maker = BlockMaker::new(library, machine, output);
                 loop {
                     let block = next.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,13 @@ pub fn sequence(library: &Library, machine: &Machine, output: &Output, set: &mut
                         return;
                     }
                 }
-            });
+            };
+            // Any thread makes any block: one is enough.
+            match std::thread::Builder::new().spawn_scoped(scope, make) {
+                Err(source) if i == 0 => return Err(Error::Thread(source)),
+                Err(_) => break,
+                Ok(_) => {}
+            }
         }
         drop(sender);
         write_in_order(receiver, &output.paths, set)

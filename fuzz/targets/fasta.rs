@@ -1,0 +1,18 @@
+//! FASTA of a reference: what is read and written is read again.
+#![no_main]
+
+use genuma_fuzz::Input;
+use genuma_reads::fasta::Reference;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| {
+    let input = Input::new("fasta", text);
+    let Ok(genome) = Reference::read(input.path()) else { return };
+    let again = Input::new("again", b"");
+    genome.write(again.path()).expect("/dev/shm can be written");
+    let same = Reference::read(again.path()).expect("what was written");
+    let contigs = |genome: &Reference| -> Vec<(String, Vec<u8>)> {
+        genome.contigs.iter().map(|contig| (contig.name.clone(), contig.seq.clone())).collect()
+    };
+    assert_eq!(contigs(&same), contigs(&genome));
+});
