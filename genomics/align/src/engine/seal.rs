@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use genuma_work::publish::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 
 use super::{Error, Program, in_stretches, with_added};
 
@@ -130,10 +130,10 @@ impl Summed {
         Ok(())
     }
 
-    /// Gives it its name; what it is meant to hold is what the seal shall say.
-    pub fn finish(mut self) -> Result<(PathBuf, Sum), Error> {
+    /// Leaves only the publishing to be done; what it is meant to hold is what the seal shall say.
+    pub fn complete(mut self, set: &mut Set) -> Result<(PathBuf, Sum), Error> {
         self.flush()?;
-        self.file.finish()?;
+        set.add(self.file.complete()?);
         Ok((self.path, Sum { size: self.size, crc: self.hasher.finalize() }))
     }
 }
@@ -160,11 +160,16 @@ pub(super) struct Seal {
 }
 
 impl Seal {
-    /// Seals an index: `files`, the first of which names the seal.
+    /// Seals an index, `files`, the first of which names the seal, and publishes it together with those that are in `set`.
     ///
     /// # Errors
     /// The seal cannot be written.
-    pub fn write(program: Program, reference: Sum, files: &[(PathBuf, Sum)]) -> Result<(), Error> {
+    pub fn write(
+        program: Program,
+        reference: Sum,
+        files: &[(PathBuf, Sum)],
+        mut set: Set,
+    ) -> Result<(), Error> {
         let line = |Sum { size, crc }: &Sum| format!("{size} {crc:08x}");
         let mut text =
             format!("{FIRST_LINE}\nengine {}\nreference {}\n", engine_line(program), line(&reference));
@@ -174,7 +179,8 @@ impl Seal {
         }
         let mut seal = Summed::create(&path(&files[0].0))?;
         seal.write(text.as_bytes())?;
-        seal.finish().map(drop)
+        seal.complete(&mut set)?;
+        Ok(set.publish()?)
     }
 
     /// The seal of the index whose first file is `file`; none if it has none: it was made by the engine's own command line.
@@ -280,7 +286,8 @@ mod tests {
         assert_eq!(Seal::read(program, &one).unwrap(), None, "there is no seal yet");
         let sums = [b"first", b"other"].map(|bytes| Sum::of_bytes(bytes, 1));
         let of_reference = Sum::of_file(&reference, 1).unwrap();
-        Seal::write(program, of_reference, &[(one.clone(), sums[0]), (two.clone(), sums[1])]).unwrap();
+        Seal::write(program, of_reference, &[(one.clone(), sums[0]), (two.clone(), sums[1])], Set::default())
+            .unwrap();
         let seal = Seal::read(program, &one).unwrap().unwrap();
         seal.check(&one, sums[0]).unwrap();
         seal.check(&two, sums[1]).unwrap();

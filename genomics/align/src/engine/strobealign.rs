@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use genuma_reads::{ReadBatch, ReadRef};
+use genuma_work::publish::Set;
 use strobealign::aligner::{Aligner, Scores};
 use strobealign::chain::get_sorted_chains;
 use strobealign::chainer::{Chainer, ChainingParameters, MAXIMUM_QUERY_LENGTH};
@@ -129,7 +130,7 @@ pub fn build_index(reference: &Path, prefix: &Path, read_length: usize, threads:
         // The error that matters is the first one.
         let _ = fs::remove_file(&partial);
     })?;
-    Seal::write(PROGRAM, before, &[(path, made)])
+    Seal::write(PROGRAM, before, &[(path, made)], Set::default())
 }
 
 /// Sees that the seeds in a file, which is as long as it says, are those of an index.

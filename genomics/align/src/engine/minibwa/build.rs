@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use genuma_reads::fasta::{Part, read_parts};
+use genuma_work::publish::Set;
 
 use super::super::seal::{Seal, Sum, Summed};
 use super::super::{Error, in_stretches};
@@ -229,10 +230,7 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     if sum()? != before {
         return Err(wrong("changed while it was indexed"));
     }
-    let sequences = sequences.finish()?;
-    let transform = transform.finish().inspect_err(|_| {
-        // One file is no index. The error that matters is the first one.
-        let _ = std::fs::remove_file(&l2b);
-    })?;
-    Seal::write(program(), before, &[sequences, transform])
+    let mut set = Set::default();
+    let files = [sequences.complete(&mut set)?, transform.complete(&mut set)?];
+    Seal::write(program(), before, &files, set)
 }
