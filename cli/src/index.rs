@@ -67,7 +67,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         EngineName::Minibwa => ["l2b", "mbw"].map(|extension| beside(reference, extension)).to_vec(),
         EngineName::Strobealign => vec![strobealign::index_path(reference, length)],
     };
-    forget_on_interruption(args.engine, reference, &made);
+    if args.engine == EngineName::Strobealign {
+        forget_on_interruption(&made);
+    }
     let progress = Progress::start();
     progress.begins("index", None);
     let built = match args.engine {
@@ -90,15 +92,9 @@ fn beside(path: &Path, extension: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes what is half written when a signal comes.
-fn forget_on_interruption(engine: EngineName, reference: &Path, made: &[PathBuf]) {
-    let partial: Vec<PathBuf> = match engine {
-        EngineName::Minibwa => {
-            let prefix = beside(reference, "partial");
-            ["l2b", "mbw"].map(|extension| beside(&prefix, extension)).to_vec()
-        }
-        EngineName::Strobealign => made.iter().map(|path| beside(path, "partial")).collect(),
-    };
+/// Removes what strobealign has half written when a signal comes.
+fn forget_on_interruption(made: &[PathBuf]) {
+    let partial: Vec<PathBuf> = made.iter().map(|path| beside(path, "partial")).collect();
     signals::on_interruption(Some(Box::new(move || {
         for path in &partial {
             // What was not begun is not there.

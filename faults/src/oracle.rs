@@ -221,9 +221,11 @@ impl Run<'_> {
         let names = self.before.keys().chain(self.after.keys()).filter(|name| !self.keeps(name));
         let other = names.into_iter().find(|name| self.before.get(*name) != self.after.get(*name))?;
         // All that is made is there: what failed came after.
-        let all = self.want.files.iter().all(|(name, want)| {
-            self.after.get(name).is_some_and(|is| self.alike(name, want, is))
-        });
+        let all = self
+            .want
+            .files
+            .iter()
+            .all(|(name, want)| self.after.get(name).is_some_and(|is| self.alike(name, want, is)));
         if all && self.ended.how == How::Exit(1) && self.errors().len() == 1 {
             return Some(verdict(Outcome::Late, self.last_words()));
         }

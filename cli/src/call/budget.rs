@@ -32,7 +32,7 @@ pub(super) fn check(means: &Means, reference: Option<Genome>) -> Result<(), Usag
     Err(Usage(match reference {
         Some(Genome { indexed: false, .. }) if memory >= threads_need => format!(
             "{have} of memory are too little to index the reference, which needs {need}: raise --memory, or make the \
-             index once with `minibwa index` beside the reference"
+             index once with `genuma index` beside the reference"
         ),
         Some(_) if memory >= threads_need => {
             format!("{have} of memory are too little for the reference, which needs {need}: raise --memory")

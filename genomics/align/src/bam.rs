@@ -23,7 +23,7 @@ use sam::header::record::value::map::builder::BuildError;
 use sam::header::record::value::map::{self, header, program, read_group};
 
 use crate::indexed::{self, IndexedFile, Place, Records};
-use crate::{CigarKind, Hit, Mapper, Placer, Strand, placer};
+use crate::{CigarKind, Hit, Mapper, Placer, Strand, engine};
 
 /// What can go wrong while a BAM is made.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum Error {
     Output(#[from] indexed::Error),
     /// A pair cannot be mapped.
     #[error(transparent)]
-    Map(#[from] placer::Error),
+    Map(#[from] engine::Error),
     /// The index belongs to another reference.
     #[error("read {name} maps beyond the reference: the index was made from another one, make it again")]
     OtherReference {
@@ -332,9 +332,6 @@ fn kind(kind: CigarKind) -> Kind {
         CigarKind::Ins => Kind::Insertion,
         CigarKind::Del => Kind::Deletion,
         CigarKind::RefSkip => Kind::Skip,
-        CigarKind::SoftClip => Kind::SoftClip,
-        CigarKind::HardClip => Kind::HardClip,
-        CigarKind::Pad => Kind::Pad,
         CigarKind::Eq => Kind::SequenceMatch,
         CigarKind::Diff => Kind::SequenceMismatch,
     }

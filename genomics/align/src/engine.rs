@@ -33,7 +33,9 @@
 //! Records are BAM records back to back, each with its `block_size` (see [`crate::sam`]), reads in input order, the other
 //! records of a read right behind its first.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use genuma_reads::ReadBatch;
 
@@ -49,6 +51,12 @@ pub use strobealign::Strobealign;
 /// What can go wrong while an index is made or loaded, or reads are mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The reference cannot be read, or a file of the index not be written; the message names it.
+    #[error(transparent)]
+    File(#[from] genuma_reads::Error),
+    /// A file of the index cannot be published.
+    #[error(transparent)]
+    Publish(#[from] genuma_work::publish::Error),
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
@@ -263,4 +271,41 @@ fn with_added(prefix: &Path, extension: &str) -> PathBuf {
     name.push(".");
     name.push(extension);
     PathBuf::from(name)
+}
+
+/// Does `work` on `0..size`, a stretch at a time, by `threads` threads; gives what it made in order, or the first error that one had.
+fn in_stretches<T: Send, E: Send>(
+    size: u64,
+    stretch: u64,
+    threads: usize,
+    work: impl Fn(Range<u64>) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let next = AtomicU64::new(0);
+    let worker = || {
+        let mut made = Vec::new();
+        loop {
+            let start = next.fetch_add(stretch, Ordering::Relaxed);
+            if start >= size {
+                return Ok(made);
+            }
+            match work(start..size.min(start + stretch)) {
+                Ok(one) => made.push((start, one)),
+                Err(error) => {
+                    next.store(size, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let helpers = (threads as u64).clamp(1, size.div_ceil(stretch).max(1)) - 1;
+    let mut all = std::thread::scope(|scope| {
+        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(worker)).collect();
+        let mut all = worker()?;
+        for helper in helpers {
+            all.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok::<_, E>(all)
+    })?;
+    all.sort_unstable_by_key(|(start, _)| *start);
+    Ok(all.into_iter().map(|(_, one)| one).collect())
 }

@@ -1,10 +1,8 @@
 //! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), by all workers of a farm ([`pipeline`]),
 //! sorted and marked ([`sort`], [`markdup`]); and the placing of sequences that calling needs.
 //!
-//! For the latter the index is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when it is there, else it is made
-//! once in the work folder. Index construction takes about 11 bytes of memory a base.
-mod placer;
-
+//! Both load an index the same way ([`engine::minibwa`]). For calling it is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when
+//! it is there, else one that is made in the work folder. Index construction takes about 11 bytes of memory a base.
 pub mod engine;
 pub mod sam;
 
@@ -20,5 +18,5 @@ pub mod header;
 pub mod placement;
 pub mod pipeline;
 
-pub use minibwa::{CigarKind, CigarOp, Hit, Strand};
-pub use placer::{Error, INDEX_BYTES_PER_BASE, Mapper, Placer};
+pub use engine::Error;
+pub use engine::minibwa::{CigarKind, CigarOp, Hit, INDEX_BYTES_PER_BASE, Mapper, Placer, Strand};

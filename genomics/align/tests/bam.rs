@@ -7,6 +7,7 @@ use std::process::Command;
 
 use genuma_align::Placer;
 use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, write_bam};
+use genuma_align::engine::minibwa::build_index;
 use genuma_align::indexed::{IndexedFile, Place, Records};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{Contig, Reference};
@@ -102,8 +103,8 @@ impl Made {
         let fasta = folder.path().join("genome.fa");
         genome.write(&fasta).unwrap();
         let prefix = folder.path().join("genome");
-        Placer::build(&fasta, &prefix, 1).unwrap();
-        let placer = Placer::load(&prefix, &genome).unwrap();
+        build_index(&fasta, &prefix, 1).unwrap();
+        let placer = Placer::load(&prefix, &genome, 1).unwrap();
         let pairs = pairs(&genome, n, &mut random);
         Made { folder, genome, placer, pairs }
     }

@@ -31,35 +31,23 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads a FASTA file, plain or gzip, with any line ends and any case.
+    /// Reads a FASTA file: [`read_parts`] with letters in upper case.
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, does not start with `>`, names a sequence twice or not at all, has a
-    /// sequence without bases or a letter that is no base.
+    /// Those of [`read_parts`].
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let meter = Meter::default();
-        let mut inflate = Inflate::open(path, &meter, &Access::default())?;
-        let mut parser = Parser { path, line: 1, headers: Vec::new(), reference: Reference::default() };
-        // `chunk[..kept]` is the start of a line whose end has not been read yet.
-        let (mut chunk, mut kept) = (vec![0; CHUNK], 0);
-        loop {
-            if kept == chunk.len() {
-                chunk.resize(2 * kept, 0);
+        let mut contigs: Vec<Contig> = Vec::new();
+        read_parts(path, |part| match part {
+            Part::Header { name, .. } => {
+                contigs.push(Contig { name: String::from_utf8_lossy(name).into_owned(), seq: Vec::new() });
             }
-            let n = inflate.fill(&mut chunk[kept..]).map_err(|damage| parser.damaged(damage))?;
-            let filled = kept + n;
-            let mut start = 0;
-            for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
-                parser.line(&chunk[start..end])?;
-                start = end + 1;
+            Part::Bases(bases) => {
+                if let Some(contig) = contigs.last_mut() {
+                    contig.seq.extend(bases.iter().map(u8::to_ascii_uppercase));
+                }
             }
-            if n == 0 {
-                parser.line(&chunk[start..filled])?;
-                return parser.finish();
-            }
-            chunk.copy_within(start..filled, 0);
-            kept = filled - start;
-        }
+        })?;
+        Ok(Reference::from_contigs(contigs))
     }
 
     /// A reference from sequences in memory, which must have different names.
@@ -106,16 +94,65 @@ pub fn check_name(name: &[u8]) -> Result<(), NameFault> {
     name.iter().find(forbidden).map_or(Ok(()), |&b| Err(NameFault::Holds(Shown(b))))
 }
 
-struct Parser<'a> {
+/// A piece of a FASTA file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// A sequence begins.
+    Header {
+        /// First word of the header.
+        name: &'a [u8],
+        /// What stands behind it and one blank.
+        comment: &'a [u8],
+    },
+    /// The next bases of the sequence: IUPAC letters as they stand in the file, in either case.
+    Bases(&'a [u8]),
+}
+
+/// Reads a FASTA file, plain or gzip, with any line ends and any case, and hands it over piece by piece, in its order.
+///
+/// # Errors
+/// A file that cannot be read, is empty, does not start with `>`, names a sequence twice or not at all, has a
+/// sequence without bases or a letter that is no base.
+pub fn read_parts(path: &Path, each: impl FnMut(Part<'_>)) -> Result<(), Error> {
+    let meter = Meter::default();
+    let mut inflate = Inflate::open(path, &meter, &Access::default())?;
+    let mut parser = Parser { path, line: 1, headers: Vec::new(), names: HashMap::new(), bases: false, each };
+    // `chunk[..kept]` is the start of a line whose end has not been read yet.
+    let (mut chunk, mut kept) = (vec![0; CHUNK], 0);
+    loop {
+        if kept == chunk.len() {
+            chunk.resize(2 * kept, 0);
+        }
+        let n = inflate.fill(&mut chunk[kept..]).map_err(|damage| parser.damaged(damage))?;
+        let filled = kept + n;
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &chunk[..filled]) {
+            parser.line(&chunk[start..end])?;
+            start = end + 1;
+        }
+        if n == 0 {
+            parser.line(&chunk[start..filled])?;
+            return parser.finish();
+        }
+        chunk.copy_within(start..filled, 0);
+        kept = filled - start;
+    }
+}
+
+struct Parser<'a, F> {
     path: &'a Path,
     /// Number of the next line.
     line: u64,
-    /// Line of each contig's header.
-    headers: Vec<u64>,
-    reference: Reference,
+    /// Name and line of each header.
+    headers: Vec<(String, u64)>,
+    /// Where in `headers` a name is.
+    names: HashMap<String, usize>,
+    /// Whether the last sequence has bases.
+    bases: bool,
+    each: F,
 }
 
-impl Parser<'_> {
+impl<F: FnMut(Part<'_>)> Parser<'_, F> {
     fn fault(&self, line: u64, fault: LineFault) -> Error {
         Error::Line { path: PathBuf::from(self.path), line, fault }
     }
@@ -134,13 +171,14 @@ impl Parser<'_> {
         if let Some(header) = line.strip_prefix(b">") {
             self.header(header)?;
         } else if !line.is_empty() {
-            let Some(contig) = self.reference.contigs.last_mut() else {
+            if self.headers.is_empty() {
                 return Err(self.fault(self.line, LineFault::NoHeader(Shown(line[0]))));
-            };
+            }
             if let Some(&b) = line.iter().find(|&&b| !is_iupac(b)) {
                 return Err(self.fault(self.line, LineFault::Letter(Shown(b))));
             }
-            contig.seq.extend(line.iter().map(u8::to_ascii_uppercase));
+            self.bases = true;
+            (self.each)(Part::Bases(line));
         }
         self.line += 1;
         Ok(())
@@ -148,38 +186,40 @@ impl Parser<'_> {
 
     fn header(&mut self, header: &[u8]) -> Result<(), Error> {
         self.check_last()?;
-        let word = header.split(|b| b.is_ascii_whitespace()).next().unwrap_or_default();
-        if word.is_empty() {
+        let end = header.iter().position(u8::is_ascii_whitespace).unwrap_or(header.len());
+        if end == 0 {
             return Err(self.fault(self.line, LineFault::NoName));
         }
-        let name = String::from_utf8_lossy(word).into_owned();
-        if let Err(fault) = check_name(word) {
+        let name = String::from_utf8_lossy(&header[..end]).into_owned();
+        if let Err(fault) = check_name(&header[..end]) {
             return Err(self.fault(self.line, LineFault::Name { name, fault }));
         }
-        let at = self.reference.contigs.len();
-        if let Some(first) = self.reference.index.insert(name.clone(), at) {
-            return Err(self.fault(self.line, LineFault::Duplicate { name, first: self.headers[first] }));
+        if let Some(first) = self.names.insert(name.clone(), self.headers.len()) {
+            let first = self.headers[first].1;
+            return Err(self.fault(self.line, LineFault::Duplicate { name, first }));
         }
-        self.headers.push(self.line);
-        self.reference.contigs.push(Contig { name, seq: Vec::new() });
+        self.headers.push((name, self.line));
+        self.bases = false;
+        (self.each)(Part::Header {
+            name: &header[..end],
+            comment: header.get(end + 1..).unwrap_or_default(),
+        });
         Ok(())
     }
 
     /// A contig that ends must have bases.
     fn check_last(&self) -> Result<(), Error> {
-        match (self.reference.contigs.last(), self.headers.last()) {
-            (Some(contig), Some(&line)) if contig.seq.is_empty() => {
-                Err(self.fault(line, LineFault::NoBases(contig.name.clone())))
-            }
+        match self.headers.last() {
+            Some((name, line)) if !self.bases => Err(self.fault(*line, LineFault::NoBases(name.clone()))),
             _ => Ok(()),
         }
     }
 
-    fn finish(self) -> Result<Reference, Error> {
+    fn finish(self) -> Result<(), Error> {
         self.check_last()?;
-        if self.reference.contigs.is_empty() {
+        if self.headers.is_empty() {
             return Err(Error::file(self.path, FileFault::Empty));
         }
-        Ok(self.reference)
+        Ok(())
     }
 }

@@ -143,7 +143,6 @@ fn hit(flank: &Flank, base: usize, primary: bool) -> Hit {
     let len = flank.query.1.saturating_sub(flank.query.0);
     Hit {
         tid: (base + flank.seq) as i64,
-        contig: None,
         ref_start: flank.start as i64,
         ref_end: (flank.start + len) as i64,
         query_start: flank.query.0 as i32,
@@ -151,13 +150,11 @@ fn hit(flank: &Flank, base: usize, primary: bool) -> Hit {
         strand: Strand::Forward,
         mapq: 60,
         score: len as i32,
-        n_sub: 0,
         blen: len as i32,
         mlen: len as i32,
         proper_pair: false,
         is_primary: primary,
         is_secondary: false,
-        is_supplementary: !primary,
         cigar: vec![CigarOp { kind: CigarKind::Match, len: len as u32 }],
     }
 }

@@ -198,6 +198,7 @@ mod tests {
     use std::process::Command;
 
     use genuma_align::Placer;
+    use genuma_align::engine::minibwa::build_index;
     use genuma_reads::dna::revcomp;
     use genuma_reads::fasta::Contig;
 
@@ -502,8 +503,8 @@ mod tests {
     fn placer(folder: &Path) -> Placer {
         let (fasta, prefix) = (folder.join("genome.fa"), folder.join("genome"));
         genome().write(&fasta).unwrap();
-        Placer::build(&fasta, &prefix, 1).unwrap();
-        Placer::load(&prefix, &genome()).unwrap()
+        build_index(&fasta, &prefix, 1).unwrap();
+        Placer::load(&prefix, &genome(), 1).unwrap()
     }
 
     #[test]

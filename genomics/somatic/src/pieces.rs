@@ -125,7 +125,6 @@ impl Piece {
                     continue;
                 }
                 CigarKind::Ins | CigarKind::Del | CigarKind::RefSkip => {}
-                _ => continue,
             }
             let parts = op.len >= PARTING;
             if parts {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use genuma_align::engine::minibwa::build_index;
 use genuma_align::{Mapper, Placer};
 use genuma_kmers::{CountParams, RootCounters};
 use genuma_reads::fasta::Reference;
@@ -442,29 +443,31 @@ impl Job {
     fn placer(&self, path: &Path, watch: &dyn Watch) -> Result<(Reference, Placer), Error> {
         watch.begins("index", None);
         let genome = Reference::read(path)?;
+        let threads = self.means.threads;
         if Placer::index_exists(path) {
-            let placer = Placer::load(path, &genome)?;
+            let placer = Placer::load(path, &genome, threads)?;
             return Ok((genome, placer));
         }
         let prefix = self.store.work.join("reference");
-        if !(self.store.resume && Placer::index_exists(&prefix)) {
-            let needed = genuma_align::INDEX_BYTES_PER_BASE
-                * genome.contigs.iter().map(|c| c.seq.len() as u64).sum::<u64>();
-            if needed > self.means.memory {
-                return Err(Error::Input(format!(
-                    "indexing {} takes {:.1} GB, more than --memory allows; make the index once with `minibwa index` \
-                     beside the reference, or give more memory",
-                    path.display(),
-                    needed as f64 / 1e9
-                )));
+        if self.store.resume && Placer::index_exists(&prefix) {
+            match Placer::load(&prefix, &genome, threads) {
+                // What the interrupted run left damaged is made anew.
+                Err(genuma_align::Error::Index { .. }) => {}
+                loaded => return Ok((genome, loaded?)),
             }
-            let fasta = self.store.work.join("reference.fa");
-            genome.write(&fasta)?;
-            Placer::build(&fasta, &prefix, self.means.threads)?;
-            // The index holds the sequence; the copy was only its input.
-            let _ = std::fs::remove_file(&fasta);
         }
-        let placer = Placer::load(&prefix, &genome)?;
+        let needed = genuma_align::INDEX_BYTES_PER_BASE
+            * genome.contigs.iter().map(|c| c.seq.len() as u64).sum::<u64>();
+        if needed > self.means.memory {
+            return Err(Error::Input(format!(
+                "indexing {} takes {:.1} GB, more than --memory allows; make the index once with `genuma index` \
+                 beside the reference, or give more memory",
+                path.display(),
+                needed as f64 / 1e9
+            )));
+        }
+        build_index(path, &prefix, threads)?;
+        let placer = Placer::load(&prefix, &genome, threads)?;
         Ok((genome, placer))
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use common::{READ, Rng, canonical, contig, find, novel, replaced};
+use genuma_align::engine::minibwa::build_index;
 use genuma_align::{Mapper, Placer};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
@@ -27,9 +28,9 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let (fasta, prefix) = (folder.path().join("genome.fa"), folder.path().join("genome"));
     genome.write(&fasta).unwrap();
-    Placer::build(&fasta, &prefix, 1).unwrap();
+    build_index(&fasta, &prefix, 1).unwrap();
     let known = canonical(&[&genome.contigs[0].seq, &genome.contigs[1].seq]);
-    World { placer: Placer::load(&prefix, &genome).unwrap(), genome, known }
+    World { placer: Placer::load(&prefix, &genome, 1).unwrap(), genome, known }
 });
 
 fn chrom(i: usize) -> &'static [u8] {
@@ -436,8 +437,8 @@ fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
     let folder = tempfile::tempdir().unwrap();
     let (fasta, prefix) = (folder.path().join("genome.fa"), folder.path().join("genome"));
     genome.write(&fasta).unwrap();
-    Placer::build(&fasta, &prefix, 1).unwrap();
-    let placer = Placer::load(&prefix, &genome).unwrap();
+    build_index(&fasta, &prefix, 1).unwrap();
+    let placer = Placer::load(&prefix, &genome, 1).unwrap();
     let mut mapper = placer.mapper();
     let seqs: Vec<&[u8]> = genome.contigs.iter().map(|c| &c.seq[..]).collect();
     let known = canonical(&seqs);

@@ -57,7 +57,6 @@ impl Place {
 fn hit(query: usize, start: usize, primary: bool) -> Hit {
     Hit {
         tid: 0,
-        contig: None,
         ref_start: start as i64,
         ref_end: start as i64 + 200,
         query_start: query as i32,
@@ -65,13 +64,11 @@ fn hit(query: usize, start: usize, primary: bool) -> Hit {
         strand: Strand::Forward,
         mapq: 60,
         score: 200,
-        n_sub: 0,
         blen: 200,
         mlen: 200,
         proper_pair: false,
         is_primary: primary,
         is_secondary: false,
-        is_supplementary: !primary,
         cigar: vec![CigarOp { kind: CigarKind::Match, len: 200 }],
     }
 }

@@ -5,13 +5,13 @@
 //! nothing (which is no SAM), and bases are upper case, of the 16 letters that BAM has.
 //!
 //! The index is two files: `PREFIX.l2b`, the sequences at 2 bits a base, and `PREFIX.mbw`, the Burrows-Wheeler transform of
-//! both strands with a sampled suffix array: about 2.25 bytes a base in all. Loading reads them into memory
-//! from C's allocator: two arrays hold nearly all, and each is touched first by the loading thread.
+//! both strands with a sampled suffix array: about 2.25 bytes a base in all. Loading reads them into memory (`image.rs`): two
+//! arrays hold nearly all, and each is touched first by the loading thread. Before the C code sees any of it, it is known to be
+//! whole: by the sums of its [`seal`], which are taken of what is in memory, or by `proof.rs` where there is no seal.
 
 use std::ffi::CStr;
-use std::fs::{self, File};
-use std::io::{Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use genuma_reads::ReadBatch;
 use genuma_reads::fasta::Reference;
@@ -19,19 +19,26 @@ use genuma_reads::fasta::Reference;
 use self::encode::{Format, Mapped, Mate};
 use self::estimate::Distances;
 use self::ffi::{Buffer, Hits, Index, Insert, Opts, PAIRED, Queries, Target};
-use super::{Cut, Engine, Error, Layout, Limit, Program, Region, seal, with_added};
+use self::image::{Sequences, Transform};
+use super::seal::{self, Seal, Sum};
+use super::{Cut, Engine, Error, Layout, Limit, Program, Region, with_added};
 use crate::sam::Contigs;
 
+mod build;
+mod image;
+mod proof;
 mod ffi;
 mod estimate;
 mod encode;
+mod placer;
+
+pub use build::build_index;
+pub use placer::{CigarKind, CigarOp, Hit, INDEX_BYTES_PER_BASE, Mapper, Placer, Strand};
 
 /// Longest read (bp): C counts bases with 32 bits.
 const LONGEST: usize = i32::MAX as usize;
 /// Reads whose seeds minibwa looks up at once: 24 templates.
 const TOGETHER: i32 = 24;
-/// Bytes of the table of the 4^10 prefixes that loading makes.
-const PREFIXES: u64 = 32 << 20;
 /// Reads that end a block of interleaved pairs at the earliest (`min_read_cnt` in its `map-main.c`).
 const FEWEST_READS: u64 = 40_000;
 
@@ -70,7 +77,6 @@ pub struct Options {
 pub struct Minibwa {
     index: Index,
     contigs: Contigs,
-    bytes: u64,
     options: Options,
     opts: Opts,
     /// The same for mapping each read alone: single reads, and mates.
@@ -127,120 +133,71 @@ fn files(prefix: &Path) -> [PathBuf; 2] {
     ["l2b", "mbw"].map(|extension| with_added(prefix, extension))
 }
 
-/// 64-bit numbers at the start of a file, and its size.
-fn head<const N: usize>(path: &Path, magic: &[u8]) -> Result<([u64; N], u64), Error> {
-    let mut file = File::open(path).map_err(Error::io(path))?;
-    let size = file.metadata().map_err(Error::io(path))?.len();
-    let mut numbers = [[0; 8]; N];
-    let read = file.read_exact(numbers.as_flattened_mut());
-    if read.is_err() || !numbers[0].starts_with(magic) {
-        return Err(Error::Index { path: path.into(), what: "not an index of minibwa".into() });
-    }
-    Ok((numbers.map(u64::from_le_bytes), size))
+/// What an index must be of.
+#[derive(Clone, Copy)]
+enum Genome<'a> {
+    /// A FASTA file; nothing if it is not there.
+    File(&'a Path),
+    /// A reference in memory.
+    Here(&'a Reference),
 }
 
-/// Bytes of some arrays, each its number of items and their size; none if that is beyond all files.
-fn sum(arrays: &[(u64, u64)]) -> Option<u64> {
-    arrays.iter().try_fold(0u64, |sum, &(items, size)| sum.checked_add(items.checked_mul(size)?))
-}
-
-/// Whether both files are as long as their heads say and belong together; the C code would not notice. Gives their bytes.
-fn check_sizes(prefix: &Path) -> Result<u64, Error> {
-    let [l2b, mbw] = files(prefix);
-    let wrong = |path: &Path, what: String| Error::Index { path: path.into(), what };
-    let damaged = |path: &Path| wrong(path, "cut short or damaged".into());
-    let ([_, contigs, bases, ambiguous, masked, names, comments, packed], size) = head(&l2b, b"L2B\x01")?;
-    let before = sum(&[(1, 64), (contigs, 8), (ambiguous, 16), (masked, 16), (packed, 8)])
-        .ok_or_else(|| damaged(&l2b))?;
-    let texts = sum(&[(names, 1), (comments, 1)]).ok_or_else(|| damaged(&l2b))?;
-    if before.checked_add(texts) != Some(size) || packed != bases.div_ceil(32) {
-        return Err(damaged(&l2b));
-    }
-    // Each sequence has a name and a comment that end with NUL: the C code looks for those ends.
-    let mut file = File::open(&l2b).map_err(Error::io(&l2b))?;
-    file.seek(SeekFrom::Start(before)).map_err(Error::io(&l2b))?;
-    for length in [names, comments] {
-        let mut texts = Vec::new();
-        Read::by_ref(&mut file).take(length).read_to_end(&mut texts).map_err(Error::io(&l2b))?;
-        if memchr::memchr_iter(0, &texts).count() as u64 != contigs || texts.last().is_some_and(|&b| b != 0) {
-            return Err(damaged(&l2b));
-        }
-    }
-    // Magic and sample rate, place of the end, four cumulative counts.
-    let ([first, end, counts @ .., length], other) = head::<6>(&mbw, b"MBW\x02")?;
-    if end > length || ![&counts[..], &[length]].concat().is_sorted() {
-        return Err(damaged(&mbw));
-    }
-    if bases.checked_mul(2) != Some(length) {
-        return Err(wrong(&mbw, format!("not of the genome that {} has", l2b.display())));
-    }
-    // Blocks of 128 bases: 32 bytes of bases, 32 of counts; counts behind the last.
-    let blocks = length.div_ceil(128);
-    let samples = match first >> 32 {
-        rate @ 0..32 => length.saturating_add(1 << rate) >> rate,
-        _ => return Err(damaged(&mbw)),
-    };
-    if sum(&[(1, 48), (blocks, 64), (1, 32), (1, 8), (samples, 8)]) != Some(other) {
-        return Err(damaged(&mbw));
-    }
-    Ok(size + other)
-}
-
-/// Builds the index of `reference` (FASTA, plain or gzip) at `prefix` and seals it. The files appear when all is complete.
-///
-/// Takes about 12 bytes of memory a base. The suffix array is sorted by one thread, whatever `threads`: the crate is
-/// built without OpenMP.
-///
-/// # Errors
-/// The processor is too old, the reference is no FASTA, or a file cannot be written.
-pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<(), Error> {
+/// Loads the index at `prefix` on the calling thread, and sees with `threads` threads that it is whole and of `genome`.
+fn open(prefix: &Path, genome: Genome<'_>, threads: usize) -> Result<Index, Error> {
     check_processor()?;
-    // The C code takes anything for FASTA, and aborts when it finds no bases.
-    Reference::read(reference)
-        .map_err(|e| Error::Reference { path: reference.into(), what: e.to_string() })
-        .map(drop)?;
-    let partial = with_added(prefix, "partial");
-    let parts = files(&partial);
-    let built = match Index::build(reference, &partial, threads) {
-        // A full disk goes unnoticed by the C code.
-        Some(()) => check_sizes(&partial).map(drop),
-        None => Err(Error::Reference { path: reference.into(), what: "minibwa could not index it".into() }),
+    let [l2b, mbw] = files(prefix);
+    if let Some(path) = [&l2b, &mbw].into_iter().find(|f| !f.is_file()) {
+        let reference = match genome {
+            Genome::File(reference) => reference,
+            Genome::Here(_) => prefix,
+        };
+        return Err(Error::NoIndex { path: path.clone(), engine: "minibwa", reference: reference.into() });
+    }
+    let seal = Seal::read(program(), &l2b)?;
+    if let (Some(seal), Genome::File(reference)) = (&seal, genome) {
+        seal.check_reference(reference, threads)?;
+    }
+    let whole = |file: &Path, bytes: &[u8]| match &seal {
+        Some(seal) => seal.check(file, Sum::of_bytes(bytes, threads)),
+        None => Ok(()),
     };
-    let renamed = built.and_then(|()| {
-        for (from, to) in parts.iter().zip(files(prefix)) {
-            fs::rename(from, &to).map_err(Error::io(&to))?;
+    let sequences = Sequences::read(&l2b, |bytes| whole(&l2b, bytes))?;
+    let transform = Transform::read(&mbw, &sequences, |bytes| whole(&mbw, bytes))?;
+    if let Genome::Here(genome) = genome {
+        proof::is_of(&sequences, genome, threads)?;
+    }
+    if seal.is_none() {
+        let start = Instant::now();
+        match genome {
+            Genome::File(path) if path.is_file() => {
+                proof::is_of(&sequences, &Reference::read(path)?, threads)?;
+            }
+            Genome::File(path) => {
+                proof::is_sound(&sequences)?;
+                tracing::warn!("{} is not there: its index is not compared with it", path.display());
+            }
+            Genome::Here(_) => {}
         }
-        seal::write(program(), reference, &files(prefix))
-    });
-    renamed.inspect_err(|_| {
-        for part in &parts {
-            // The error that matters is the first one.
-            let _ = fs::remove_file(part);
-        }
-    })
+        proof::is_transform(&transform, &sequences, threads)?;
+        tracing::warn!(
+            "no {}: the index was proven base by base, which took {:.1} s; `genuma index` makes one that has it",
+            seal::path(&l2b).display(),
+            start.elapsed().as_secs_f64()
+        );
+    }
+    Index::new(sequences, transform).map_err(Error::io(&mbw))
 }
 
 impl Minibwa {
-    /// Loads the index at `prefix`, made from `reference`, on the calling thread; `threads` more check its sums.
+    /// Loads the index at `prefix`, made from `reference`, on the calling thread; `threads` more check it.
     ///
-    /// An index made by `minibwa index` has no seal: then only its sizes are checked, and a warning says so.
+    /// An index made by `minibwa index` has no seal: then it is compared with the reference and proven from first principles, which takes some
+    /// CPU seconds for 100 Mbp, and a warning says so.
     ///
     /// # Errors
-    /// The processor is too old, there is no index, it is damaged, or it is not one of `reference` (if that file is there).
+    /// The processor is too old, there is no index, it cannot be read, is damaged, or not one of `reference` (if that file is there).
     pub fn load(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
-        check_processor()?;
-        let files = files(prefix);
-        if let Some(path) = files.iter().find(|f| !f.is_file()) {
-            let (path, reference) = (path.clone(), reference.into());
-            return Err(Error::NoIndex { path, engine: "minibwa", reference });
-        }
-        let size = check_sizes(prefix)?;
-        if !seal::check(program(), reference, &files, threads)? {
-            let path = seal::path(&files[0]);
-            tracing::warn!("no {}: the bytes of the index are not checked", path.display());
-        }
-        let index = Index::load(prefix)
-            .ok_or_else(|| Error::Index { path: files[1].clone(), what: "minibwa refuses it".into() })?;
+        let index = open(prefix, Genome::File(reference), threads)?;
         let contigs = Contigs::new(index.contigs());
 
         let mut opts = Opts::new(match options.preset {
@@ -261,7 +218,7 @@ impl Minibwa {
         alone.raw().sb_seq = TOGETHER;
         let mut mates = alone.clone();
         mates.raw().sb_seq = 2 * TOGETHER;
-        Ok(Minibwa { index, contigs, bytes: size + PREFIXES, options, opts, alone, mates })
+        Ok(Minibwa { index, contigs, options, opts, alone, mates })
     }
 }
 
@@ -290,7 +247,7 @@ impl Engine for Minibwa {
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.index.bytes()
     }
 
     fn regions(&self) -> Vec<Region<'_>> {

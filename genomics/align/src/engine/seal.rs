@@ -4,45 +4,138 @@
 //! gives wrong answers or none. So building an index also writes `NAME.seal`, and loading one checks it:
 //!
 //! ```text
-//! genuma-seal 1
+//! genuma-seal 2
 //! engine minibwa 0.6-r416
 //! reference 5081000 1b851995
 //! file ref.fa.l2b 1270912 8ab0a2f1
 //! file ref.fa.mbw 3651720 c6e1d0a4
 //! ```
 //!
-//! Numbers are sizes in bytes and CRC-32 sums. A file's sum is over all its bytes. The reference's is over a sample: 64 pieces
-//! of 64 KiB, evenly spread, so that checking it takes no time on a large genome.
+//! Numbers are sizes in bytes and CRC-32 sums, each over all bytes of a file: of the reference as it lies on the disk, and of
+//! the index as it was in memory when it was written. Version 1 had a sample of the reference, in which a change could hide.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Write as _};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use genuma_work::publish::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 
-use super::{Error, Program, with_added};
+use super::{Error, Program, in_stretches, with_added};
 
-const FIRST_LINE: &str = "genuma-seal 1";
-/// Pieces of the reference that are summed, and their size in bytes.
-const PIECES: u64 = 64;
-const PIECE: u64 = 64 << 10;
+const FIRST_LINE: &str = "genuma-seal 2";
 /// Bytes that a thread sums at a time.
-const STRETCH: u64 = 64 << 20;
+const STRETCH: u64 = 16 << 20;
+/// Bytes of a file that are read at once.
+const BUFFER: usize = 1 << 20;
 
 /// The seal of the index whose first file is `file`.
 pub fn path(file: &Path) -> PathBuf {
     with_added(file, "seal")
 }
 
-/// What a seal says of itself, file by file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Seal {
-    engine: String,
-    reference: (u64, u32),
-    files: Vec<(String, u64, u32)>,
+/// What all bytes of something come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    /// How many (bytes).
+    pub size: u64,
+    /// Their CRC-32.
+    pub crc: u32,
+}
+
+impl Sum {
+    /// Of a file as it is on the disk, by `threads` threads.
+    ///
+    /// # Errors
+    /// It is no regular file, or cannot be read to its end.
+    pub fn of_file(path: &Path, threads: usize) -> io::Result<Sum> {
+        let file = File::open(path)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file"));
+        }
+        Sum::of_stretches(about.len(), threads, |range, hasher| {
+            let (mut at, mut buffer) = (range.start, vec![0; BUFFER]);
+            while at < range.end {
+                let n = (range.end - at).min(BUFFER as u64) as usize;
+                file.read_exact_at(&mut buffer[..n], at)?;
+                hasher.update(&buffer[..n]);
+                at += n as u64;
+            }
+            Ok(())
+        })
+    }
+
+    /// Of what is in memory, by `threads` threads.
+    pub fn of_bytes(bytes: &[u8], threads: usize) -> Sum {
+        let summed = Sum::of_stretches(bytes.len() as u64, threads, |range, hasher| {
+            hasher.update(&bytes[range.start as usize..range.end as usize]);
+            Ok::<_, Infallible>(())
+        });
+        match summed {
+            Ok(sum) => sum,
+            Err(never) => match never {},
+        }
+    }
+
+    fn of_stretches<E: Send>(
+        size: u64,
+        threads: usize,
+        add: impl Fn(Range<u64>, &mut crc32fast::Hasher) -> Result<(), E> + Sync,
+    ) -> Result<Sum, E> {
+        let parts = in_stretches(size, STRETCH, threads, |range| {
+            let mut hasher = crc32fast::Hasher::new();
+            add(range, &mut hasher).map(|()| hasher)
+        })?;
+        let mut all = crc32fast::Hasher::new();
+        parts.iter().for_each(|part| all.combine(part));
+        Ok(Sum { size, crc: all.finalize() })
+    }
+}
+
+/// A file being written atomically, and the sum of what it is meant to hold.
+pub(super) struct Summed {
+    path: PathBuf,
+    file: AtomicFile,
+    /// What is neither summed nor written yet.
+    waiting: Vec<u8>,
+    size: u64,
+    hasher: crc32fast::Hasher,
+}
+
+impl Summed {
+    pub fn create(path: &Path) -> Result<Summed, Error> {
+        let (file, waiting) = (AtomicFile::create(path)?, Vec::with_capacity(2 * BUFFER));
+        Ok(Summed { path: path.to_path_buf(), file, waiting, size: 0, hasher: crc32fast::Hasher::new() })
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        for some in bytes.chunks(BUFFER) {
+            self.waiting.extend_from_slice(some);
+            if self.waiting.len() >= BUFFER {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        self.hasher.update(&self.waiting);
+        self.size += self.waiting.len() as u64;
+        self.file.write_all(&self.waiting).map_err(genuma_reads::Error::Named)?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Leaves only the publishing to be done; what it is meant to hold is what the seal shall say.
+    pub fn complete(mut self, set: &mut Set) -> Result<(PathBuf, Sum), Error> {
+        self.flush()?;
+        set.add(self.file.complete()?);
+        Ok((self.path, Sum { size: self.size, crc: self.hasher.finalize() }))
+    }
 }
 
 fn name_of(path: &Path) -> String {
@@ -53,137 +146,115 @@ fn engine_line(program: Program) -> String {
     format!("{} {}", program.name, program.version)
 }
 
-/// Size and sum of all bytes, on `threads` threads.
-fn whole(path: &Path, threads: usize) -> io::Result<(u64, u32)> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let stretches = size.div_ceil(STRETCH) as usize;
-    let next = AtomicUsize::new(0);
-    let sum = || -> io::Result<Vec<(usize, crc32fast::Hasher)>> {
-        let (mut sums, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= stretches {
-                return Ok(sums);
-            }
-            let (mut at, mut hasher) = (i as u64 * STRETCH, crc32fast::Hasher::new());
-            let end = size.min(at + STRETCH);
-            while at < end {
-                let n = (end - at).min(buffer.len() as u64) as usize;
-                file.read_exact_at(&mut buffer[..n], at)?;
-                hasher.update(&buffer[..n]);
-                at += n as u64;
-            }
-            sums.push((i, hasher));
+fn wrong(path: &Path, what: impl Into<String>) -> Error {
+    Error::Index { path: path.to_path_buf(), what: what.into() }
+}
+
+/// What a seal says of itself, file by file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seal {
+    path: PathBuf,
+    engine: String,
+    reference: Sum,
+    files: Vec<(String, Sum)>,
+}
+
+impl Seal {
+    /// Seals an index, `files`, the first of which names the seal, and publishes it together with those that are in `set`.
+    ///
+    /// # Errors
+    /// The seal cannot be written.
+    pub fn write(
+        program: Program,
+        reference: Sum,
+        files: &[(PathBuf, Sum)],
+        mut set: Set,
+    ) -> Result<(), Error> {
+        let line = |Sum { size, crc }: &Sum| format!("{size} {crc:08x}");
+        let mut text =
+            format!("{FIRST_LINE}\nengine {}\nreference {}\n", engine_line(program), line(&reference));
+        for (file, sum) in files {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "file {} {}", name_of(file), line(sum));
         }
-    };
-    let mut sums = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads.clamp(1, stretches.max(1))).map(|_| scope.spawn(sum)).collect();
-        let mut sums = sum()?;
-        for helper in helpers {
-            sums.extend(helper.join().expect("summing does not panic")?);
-        }
-        Ok::<_, io::Error>(sums)
-    })?;
-    sums.sort_unstable_by_key(|(i, _)| *i);
-    let mut all = crc32fast::Hasher::new();
-    sums.iter().for_each(|(_, part)| all.combine(part));
-    Ok((size, all.finalize()))
-}
+        let mut seal = Summed::create(&path(&files[0].0))?;
+        seal.write(text.as_bytes())?;
+        seal.complete(&mut set)?;
+        Ok(set.publish()?)
+    }
 
-/// Size and sum of the sample of a reference.
-fn sample(path: &Path) -> io::Result<(u64, u32)> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let mut hasher = crc32fast::Hasher::new();
-    let mut buffer = Vec::with_capacity(PIECE as usize);
-    let last = size.saturating_sub(PIECE);
-    for i in 0..PIECES {
-        // 128 bits: sizes times 64 may not fit.
-        let at = (u128::from(last) * u128::from(i) / u128::from(PIECES - 1)) as u64;
-        buffer.clear();
-        file.seek(SeekFrom::Start(at))?;
-        io::Read::by_ref(&mut file).take(PIECE).read_to_end(&mut buffer)?;
-        hasher.update(&buffer);
-    }
-    Ok((size, hasher.finalize()))
-}
-
-/// Seals an index: `files`, the first of which names the seal.
-///
-/// # Errors
-/// A file cannot be read, or the seal not written.
-pub fn write(program: Program, reference: &Path, files: &[PathBuf]) -> Result<(), Error> {
-    let (size, sum) = sample(reference).map_err(Error::io(reference))?;
-    let mut text = format!("{FIRST_LINE}\nengine {}\nreference {size} {sum:08x}\n", engine_line(program));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    for file in files {
-        let (size, sum) = whole(file, threads).map_err(Error::io(file))?;
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "file {} {size} {sum:08x}", name_of(file));
-    }
-    let path = path(&files[0]);
-    let failed =
-        |e: genuma_work::publish::Error| Error::Io { path: path.clone(), source: io::Error::other(e) };
-    let mut file = AtomicFile::create(&path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(Error::io(&path))?;
-    file.finish().map_err(failed)
-}
-
-fn parse(text: &str) -> Option<Seal> {
-    let mut lines = text.lines();
-    if lines.next()? != FIRST_LINE {
-        return None;
-    }
-    let engine = lines.next()?.strip_prefix("engine ")?.to_owned();
-    let numbers = |text: &str| {
-        let (size, sum) = text.split_once(' ')?;
-        Some((size.parse().ok()?, u32::from_str_radix(sum, 16).ok()?))
-    };
-    let reference = numbers(lines.next()?.strip_prefix("reference ")?)?;
-    let file = |line: &str| {
-        // A name may have blanks.
-        let (rest, sum) = line.strip_prefix("file ")?.rsplit_once(' ')?;
-        let (name, size) = rest.rsplit_once(' ')?;
-        Some((name.to_owned(), size.parse().ok()?, u32::from_str_radix(sum, 16).ok()?))
-    };
-    let files = lines.map(file).collect::<Option<_>>()?;
-    Some(Seal { engine, reference, files })
-}
-
-/// Holds an index against its seal. Gives `false` when it has none: it was made by the engine's own command line.
-///
-/// # Errors
-/// A file cannot be read, is not what was sealed, or the reference (if it is there) is another one.
-pub fn check(program: Program, reference: &Path, files: &[PathBuf], threads: usize) -> Result<bool, Error> {
-    let path = path(&files[0]);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(e) => return Err(Error::io(&path)(e)),
-    };
-    let wrong = |path: &Path, what: String| Error::Index { path: path.to_path_buf(), what };
-    let seal = parse(&text).ok_or_else(|| wrong(&path, "not the seal of an index".into()))?;
-    if seal.engine != engine_line(program) {
-        return Err(wrong(&path, format!("an index for {}, not {}", seal.engine, engine_line(program))));
-    }
-    if reference.is_file() {
-        let found = sample(reference).map_err(Error::io(reference))?;
-        if found != seal.reference {
-            return Err(wrong(&files[0], format!("not an index of {} as it is now", reference.display())));
-        }
-    }
-    for file in files {
-        let Some((_, size, sum)) = seal.files.iter().find(|(name, ..)| *name == name_of(file)) else {
-            return Err(wrong(&path, format!("does not name {}", file.display())));
+    /// The seal of the index whose first file is `file`; none if it has none: it was made by the engine's own command line.
+    ///
+    /// # Errors
+    /// It cannot be read, is no seal, or is that of another version.
+    pub fn read(program: Program, file: &Path) -> Result<Option<Seal>, Error> {
+        let path = path(file);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => String::new(),
+            Err(e) => return Err(Error::io(&path)(e)),
         };
-        let found = whole(file, threads).map_err(Error::io(file))?;
-        if found != (*size, *sum) {
-            let how = if found.0 == *size { "its bytes" } else { "its size" };
-            return Err(wrong(file, format!("damaged: {how} changed since it was made")));
+        if text.starts_with("genuma-seal 1\n") {
+            return Err(wrong(&path, "of an older genuma, which looked at a part of the reference only"));
+        }
+        let seal = Seal::parse(&path, &text).ok_or_else(|| wrong(&path, "not the seal of an index"))?;
+        if seal.engine != engine_line(program) {
+            return Err(wrong(&path, format!("an index for {}, not {}", seal.engine, engine_line(program))));
+        }
+        Ok(Some(seal))
+    }
+
+    fn parse(path: &Path, text: &str) -> Option<Seal> {
+        // A seal without its last line end may lack more.
+        let mut lines = text.strip_suffix('\n')?.split('\n');
+        if lines.next()? != FIRST_LINE {
+            return None;
+        }
+        let engine = lines.next()?.strip_prefix("engine ")?.to_owned();
+        let sum = |size: &str, crc: &str| {
+            Some(Sum { size: size.parse().ok()?, crc: u32::from_str_radix(crc, 16).ok()? })
+        };
+        let (size, crc) = lines.next()?.strip_prefix("reference ")?.split_once(' ')?;
+        let reference = sum(size, crc)?;
+        let file = |line: &str| {
+            // A name may have blanks.
+            let (rest, crc) = line.strip_prefix("file ")?.rsplit_once(' ')?;
+            let (name, size) = rest.rsplit_once(' ')?;
+            Some((name.to_owned(), sum(size, crc)?))
+        };
+        let files = lines.map(file).collect::<Option<_>>()?;
+        Some(Seal { path: path.to_path_buf(), engine, reference, files })
+    }
+
+    /// Holds the reference against what was indexed, if that file is there: an index does without it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is another one.
+    pub fn check_reference(&self, reference: &Path, threads: usize) -> Result<(), Error> {
+        if !reference.is_file() {
+            return Ok(());
+        }
+        if Sum::of_file(reference, threads).map_err(Error::io(reference))? == self.reference {
+            return Ok(());
+        }
+        Err(wrong(&self.path, format!("not an index of {} as it is now", reference.display())))
+    }
+
+    /// Holds what a file of the index comes to against what it came to when it was made.
+    ///
+    /// # Errors
+    /// It does not, or is none of this index.
+    pub fn check(&self, file: &Path, found: Sum) -> Result<(), Error> {
+        match self.files.iter().find(|(name, _)| *name == name_of(file)) {
+            None => Err(wrong(&self.path, format!("does not name {}", file.display()))),
+            Some((_, sum)) if *sum == found => Ok(()),
+            Some((_, sum)) => {
+                let how = if found.size == sum.size { "its bytes" } else { "its size" };
+                Err(wrong(file, format!("damaged: {how} changed since it was made")))
+            }
         }
     }
-    Ok(true)
 }
 
 #[cfg(test)]
@@ -196,42 +267,72 @@ mod tests {
         let path = dir.path().join("file");
         let bytes: Vec<u8> = (0..STRETCH as usize + 12_345).map(|i| (i * 31 / 8) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
-        let expected = (bytes.len() as u64, crc32fast::hash(&bytes));
-        assert_eq!([1, 2, 3].map(|threads| whole(&path, threads).unwrap()), [expected; 3]);
+        let expected = Sum { size: bytes.len() as u64, crc: crc32fast::hash(&bytes) };
+        assert_eq!([1, 2, 3].map(|threads| Sum::of_file(&path, threads).unwrap()), [expected; 3]);
+        assert_eq!([1, 3].map(|threads| Sum::of_bytes(&bytes, threads)), [expected; 2]);
         std::fs::write(&path, b"").unwrap();
-        assert_eq!(whole(&path, 4).unwrap(), (0, 0));
+        let nothing = Sum { size: 0, crc: 0 };
+        assert_eq!((Sum::of_file(&path, 4).unwrap(), Sum::of_bytes(b"", 4)), (nothing, nothing));
+        // A file that cannot be read to its end has no sum; nor has what is no file.
+        assert!(Sum::of_file(dir.path(), 1).is_err());
     }
 
     #[test]
     fn what_is_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let [reference, one, two] = ["ref.fa", "ref.fa.a b", "ref.fa.c"].map(|name| dir.path().join(name));
-        for (path, text) in [(&reference, "ACGT"), (&one, "first"), (&two, "second")] {
-            std::fs::write(path, text).unwrap();
-        }
+        std::fs::write(&reference, "ACGT").unwrap();
         let program = Program { name: "engine", version: "1" };
-        let files = [one, two.clone()];
-        assert!(!check(program, &reference, &files, 1).unwrap(), "there is no seal yet");
-        write(program, &reference, &files).unwrap();
-        assert!(check(program, &reference, &files, 1).unwrap());
+        assert_eq!(Seal::read(program, &one).unwrap(), None, "there is no seal yet");
+        let sums = [b"first", b"other"].map(|bytes| Sum::of_bytes(bytes, 1));
+        let of_reference = Sum::of_file(&reference, 1).unwrap();
+        Seal::write(program, of_reference, &[(one.clone(), sums[0]), (two.clone(), sums[1])], Set::default())
+            .unwrap();
+        let seal = Seal::read(program, &one).unwrap().unwrap();
+        seal.check(&one, sums[0]).unwrap();
+        seal.check(&two, sums[1]).unwrap();
+        seal.check_reference(&reference, 1).unwrap();
 
-        let refused = |what: &str| {
-            let error = check(program, &reference, &files, 1).unwrap_err().to_string();
-            assert!(error.contains(what), "{error}");
-        };
-        std::fs::write(&two, "sEcond").unwrap();
-        refused("its bytes changed");
-        std::fs::write(&two, "secon").unwrap();
-        refused("its size changed");
-        std::fs::write(&two, "second").unwrap();
+        let said = |result: Result<(), Error>| result.unwrap_err().to_string();
+        assert!(said(seal.check(&two, sums[0])).contains("its bytes changed"));
+        assert!(said(seal.check(&two, Sum::of_bytes(b"othe", 1))).contains("its size changed"));
+        assert!(said(seal.check(&reference, sums[0])).contains("does not name"));
         std::fs::write(&reference, "ACGA").unwrap();
-        refused("not an index of");
+        assert!(said(seal.check_reference(&reference, 1)).contains("not an index of"));
         std::fs::remove_file(&reference).unwrap();
-        assert!(check(program, &reference, &files, 1).unwrap(), "the index does without its reference");
+        seal.check_reference(&reference, 1).unwrap();
+
         let other = Program { version: "2", ..program };
-        let error = check(other, &reference, &files, 1).unwrap_err().to_string();
+        let error = said(Seal::read(other, &one).map(drop));
         assert!(error.contains("an index for engine 1, not engine 2"), "{error}");
-        std::fs::write(path(&files[0]), "genuma-seal 1\nengine x\n").unwrap();
-        refused("not the seal of an index");
+        let whole = std::fs::read_to_string(path(&one)).unwrap();
+        for cut in 0..whole.len() {
+            std::fs::write(path(&one), &whole[..cut]).unwrap();
+            // Cut at the end of a line it may be a seal, but of fewer files.
+            if let Some(seal) = Seal::read(program, &one).ok().flatten() {
+                assert!(seal.check(&two, sums[1]).is_err(), "{cut}");
+            }
+        }
+        std::fs::write(path(&one), "genuma-seal 2\nengine x\n").unwrap();
+        assert!(said(Seal::read(program, &one).map(drop)).contains("not the seal of an index"));
+        std::fs::write(path(&one), whole.replace("genuma-seal 2", "genuma-seal 1")).unwrap();
+        let error = said(Seal::read(program, &one).map(drop));
+        assert!(error.contains("of an older genuma") && error.contains("`genuma index`"), "{error}");
+    }
+
+    #[test]
+    fn a_change_of_any_part_of_the_reference_shows() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ref.fa");
+        let mut bytes: Vec<u8> =
+            (0..6u32 << 20).map(|i| b"ACGT"[(i.wrapping_mul(2_654_435_761) >> 30) as usize]).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let before = Sum::of_file(&path, 2).unwrap();
+        // 29 kb between two of the 64 samples that version 1 took.
+        let between = bytes.len() / 63 + (64 << 10);
+        assert!(between + 29_000 < 2 * bytes.len() / 63);
+        bytes[between..between + 29_000].fill(b'N');
+        std::fs::write(&path, &bytes).unwrap();
+        assert_ne!(Sum::of_file(&path, 2).unwrap(), before);
     }
 }

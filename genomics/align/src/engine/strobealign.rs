@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use genuma_reads::{ReadBatch, ReadRef};
+use genuma_work::publish::Set;
 use strobealign::aligner::{Aligner, Scores};
 use strobealign::chain::get_sorted_chains;
 use strobealign::chainer::{Chainer, ChainingParameters, MAXIMUM_QUERY_LENGTH};
@@ -28,9 +29,10 @@ use strobealign::io::sam::{READ2, SamRecord};
 use strobealign::io::xopen::xopen;
 use strobealign::modes::align::{MappingParameters, SamOutput, align_paired_end_read, align_single_end_read};
 use strobealign::refseq::{ContigPosition, RefSequence};
-use strobealign::seeding::{RandstrobeIterator, SeedingParameters, SyncmerIterator};
+use strobealign::seeding::SeedingParameters;
 
-use super::{Cut, Engine, Error, Layout, Limit, Program, Region, seal};
+use super::seal::{self, Seal, Sum};
+use super::{Cut, Engine, Error, Layout, Limit, Program, Region};
 use crate::sam::{self, Builder, Contigs, Fixed, NO_PLACE};
 
 /// The version that `Cargo.toml` names: the library does not say its own.
@@ -40,8 +42,8 @@ const CHUNK: u64 = 1_000_000;
 /// Share of seeds that are too frequent (`-f`) and bandwidth (`--bw`), the defaults of its command line.
 const FREQUENT: f64 = 0.0002;
 const BANDWIDTH: usize = 1024;
-/// Seeds that are looked up in an index without a seal.
-const SAMPLE: usize = 2000;
+/// Version of its files (its `STI_FILE_FORMAT_VERSION`).
+const FORMAT: u32 = 7;
 /// Reads of a file whose mean length chooses the index, see [`read_length`].
 pub const PEEK: usize = 500;
 
@@ -100,22 +102,74 @@ fn read_reference(path: &Path) -> Result<RefSequence, Error> {
 /// files appear when they are complete. Memory: that of the index, and a fifth more.
 ///
 /// # Errors
-/// The reference is no FASTA, or a file cannot be written.
+/// The reference is no FASTA or changes meanwhile, or a file cannot be written.
 pub fn build_index(reference: &Path, prefix: &Path, read_length: usize, threads: usize) -> Result<(), Error> {
-    let sequences = read_reference(reference)?;
-    let seeding = SeedingParameters::new(read_length);
+    let sum = || Sum::of_file(reference, threads).map_err(Error::io(reference));
+    let before = sum()?;
+    let (sequences, seeding) = (read_reference(reference)?, SeedingParameters::new(read_length));
     let bits = seeding.syncmer.pick_bits(&sequences);
     let (index, _) = make_index(&sequences, seeding, bits, FREQUENT, threads.max(1));
     let path = index_path(prefix, read_length);
     let partial = super::with_added(&path, "partial");
-    let written = index.write(&partial).map_err(Error::io(&partial));
-    written
-        .and_then(|()| fs::rename(&partial, &path).map_err(Error::io(&path)))
-        .and_then(|()| seal::write(PROGRAM, reference, std::slice::from_ref(&path)))
-        .inspect_err(|_| {
-            // The error that matters is the first one.
-            let _ = fs::remove_file(&partial);
-        })
+    let written = || {
+        index.write(&partial)?;
+        File::open(&partial)?.sync_all()?;
+        // The library writes it itself: that it is what was meant shows in what it holds, entry by entry.
+        Sum::of_file(&partial, threads)
+    };
+    let made = written().map_err(Error::io(&partial)).and_then(|made| {
+        same(&partial, &index, bits)?;
+        if sum()? != before {
+            let what = "changed while it was indexed".into();
+            return Err(Error::Reference { path: reference.into(), what });
+        }
+        fs::rename(&partial, &path).map_err(Error::io(&path))?;
+        Ok(made)
+    });
+    let made = made.inspect_err(|_| {
+        // The error that matters is the first one.
+        let _ = fs::remove_file(&partial);
+    })?;
+    Seal::write(PROGRAM, before, &[(path, made)], Set::default())
+}
+
+/// Sees that the seeds in a file, which is as long as it says, are those of an index.
+fn same(path: &Path, index: &StrobemerIndex, bits: u8) -> Result<(), Error> {
+    let wrong =
+        || Error::Index { path: path.into(), what: "damaged, or not an index of the reference".into() };
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path).map_err(Error::io(path))?);
+    let number = |file: &mut BufReader<File>| {
+        let mut bytes = [0; 8];
+        file.read_exact(&mut bytes).map_err(Error::io(path))?;
+        Ok::<u64, Error>(u64::from_ne_bytes(bytes))
+    };
+    number(&mut file)?;
+    let reserved = number(&mut file)?;
+    file.seek(SeekFrom::Start(16 + reserved + 4 + 32 + 8)).map_err(Error::io(path))?;
+    if number(&mut file)? != index.len() as u64 {
+        return Err(wrong());
+    }
+    let top = |hash: u64| hash.checked_shr(64 - u32::from(bits)).unwrap_or(0);
+    for entry in (0..index.len()).map(|i| index.entry(i)) {
+        let (hash, start) = (number(&mut file)?, number(&mut file)?);
+        if hash != entry.hash() | entry.strobe2_offset() as u64 || start != entry.ref_start() as u64 {
+            return Err(wrong());
+        }
+    }
+    // Where the entries begin whose hashes have the same first bits.
+    let (buckets, mut first) = (1u64 << bits, 0);
+    if number(&mut file)? != buckets + 1 {
+        return Err(wrong());
+    }
+    for bucket in 0..=buckets {
+        while first < index.len() && top(index.entry(first).hash()) < bucket {
+            first += 1;
+        }
+        if number(&mut file)? != first as u64 {
+            return Err(wrong());
+        }
+    }
+    Ok(())
 }
 
 /// Whether the file is as long as it says and made as we need it; the loader would allocate and compute with anything.
@@ -133,8 +187,12 @@ fn check_head(path: &Path, seeding: &SeedingParameters, bits: u8) -> Result<(), 
         file.seek(SeekFrom::Start(at)).map_err(Error::io(path))
     };
     // Magic and version, bytes reserved, and how many.
-    if !number(&mut file)?.to_ne_bytes().starts_with(b"STI\x01") {
+    let [magic @ .., a, b, c, d] = number(&mut file)?.to_ne_bytes();
+    if magic != *b"STI\x01" {
         return Err(wrong("not an index of strobealign"));
+    }
+    if u32::from_ne_bytes([a, b, c, d]) != FORMAT {
+        return Err(wrong("of another file format version"));
     }
     let reserved = number(&mut file)?;
     // The number of copies that are too many is what the genome gave.
@@ -167,7 +225,7 @@ impl Strobealign {
     /// Loads the index at `prefix` for reads of that length (bp), and `reference` itself, on the calling thread;
     /// `threads` more check its sum.
     ///
-    /// An index made by `strobealign --create-index` has no seal: then a sample of its seeds is looked up, and a
+    /// An index made by `strobealign --create-index` has no seal: then it is made anew in memory and compared with the file, and a
     /// warning says so.
     ///
     /// # Errors
@@ -183,20 +241,25 @@ impl Strobealign {
         if !path.is_file() {
             return Err(Error::NoIndex { path, engine: "strobealign", reference: reference.into() });
         }
-        let sealed = seal::check(PROGRAM, reference, std::slice::from_ref(&path), threads)?;
+        let seal = Seal::read(PROGRAM, &path)?;
+        if let Some(seal) = &seal {
+            seal.check_reference(reference, threads)?;
+            seal.check(&path, Sum::of_file(&path, threads).map_err(Error::io(&path))?)?;
+        }
         let sequences = read_reference(reference)?;
         let seeding = SeedingParameters::new(read_length);
         let bits = seeding.syncmer.pick_bits(&sequences);
         check_head(&path, &seeding, bits)?;
-        let wrong = |what: String| Error::Index { path: path.clone(), what };
-        let index =
-            read_index(&path, seeding, bits, sequences.starts.clone()).map_err(|e| wrong(e.to_string()))?;
-        if !sealed {
-            tracing::warn!("no {}: only a sample of the index is checked", seal::path(&path).display());
-            if !holds(&index, &sequences) {
-                return Err(wrong(format!("not an index of {}", reference.display())));
-            }
-        }
+        let index = if seal.is_some() {
+            read_index(&path, seeding, bits, sequences.starts.clone())
+                .map_err(|e| Error::Index { path, what: e.to_string() })?
+        } else {
+            let (made, _) = make_index(&sequences, seeding, bits, FREQUENT, threads.max(1));
+            same(&path, &made, bits)?;
+            let seal = seal::path(&path);
+            tracing::warn!("no {}: the index was made anew and compared with the file", seal.display());
+            made
+        };
         let lengths = (0..sequences.names.len()).map(|i| sequences.contig(i).len() as u64);
         let contigs = Contigs::new(sequences.names.iter().cloned().zip(lengths));
         Ok(Strobealign {
@@ -271,24 +334,6 @@ impl Strobealign {
         bam.finish();
         Ok(())
     }
-}
-
-/// Whether seeds of the reference are where the index says.
-fn holds(index: &StrobemerIndex, reference: &RefSequence) -> bool {
-    let SeedingParameters { syncmer, randstrobe, .. } = &index.parameters;
-    (0..reference.names.len())
-        .flat_map(|i| {
-            let (contig, start) = (reference.contig(i), reference.contig_start(i));
-            let syncmers = SyncmerIterator::new(&contig, syncmer.k, syncmer.s, syncmer.t);
-            let seeds = RandstrobeIterator::new(syncmers, randstrobe.clone()).take(SAMPLE);
-            seeds.map(|seed| (seed.hash, seed.strobe1_pos + start)).collect::<Vec<_>>()
-        })
-        .take(SAMPLE)
-        .all(|(hash, start)| {
-            let Some(first) = index.get_full_forward(hash) else { return false };
-            let same = (first.position..index.len()).map(|i| index.entry(i));
-            same.take_while(|entry| entry.hash() == first.hash()).any(|entry| entry.ref_start() == start)
-        })
 }
 
 /// A read as the crate takes it, without its name: that is only copied.

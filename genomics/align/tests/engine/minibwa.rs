@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use genuma_align::Placer;
 use genuma_align::engine::minibwa::{Options, Preset, build_index};
 use genuma_align::engine::{Cut, Engine, Error, Layout, Minibwa, seal};
 use genuma_align::sam::parse_line;
+use genuma_reads::fasta::{Contig, Reference};
 use tempfile::TempDir;
 
 use crate::data::{
-    Read, answer, answer_in_parallel, assert_same, blocks, genome, lines, pairs, singles, split_sam,
+    Dice, Read, answer, answer_in_parallel, assert_same, blocks, genome, lines, pairs, singles, split_sam,
     write_fasta, write_reads,
 };
 use crate::peers;
@@ -180,15 +182,29 @@ fn the_index_is_that_of_its_command_line() {
         return;
     }
     let bench = Bench::new(6);
-    peers::run(peers::minibwa().unwrap(), &["index", "ref.fa", "theirs"], bench.folder.path());
-    for extension in ["l2b", "mbw"] {
-        let read = |name: &str| fs::read(bench.folder.path().join(format!("{name}.{extension}"))).unwrap();
-        assert!(read("ref.fa") == read("theirs"), "{extension}");
+    // Lower case, other letters, sequences that begin and end with them, line ends and comments of all kinds.
+    let mut text = fs::read(bench.reference()).unwrap();
+    text.extend_from_slice(b">a\tb c \r\nNNACGTnnnn\r\n\r\nacgtRYKMacNN\r\n>d\nnnnn\n>e  f\nACGTACGTTTacgt");
+    for (reference, gzipped) in [("ref.fa", false), ("ref.fa.gz", true)] {
+        let path = bench.folder.path().join(reference);
+        let packed = |text: &[u8]| {
+            let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut gz, text).unwrap();
+            gz.finish().unwrap()
+        };
+        fs::write(&path, if gzipped { packed(&text) } else { text.clone() }).unwrap();
+        build_index(&path, &bench.reference(), 3).unwrap();
+        peers::run(peers::minibwa().unwrap(), &["index", reference, "theirs"], bench.folder.path());
+        for extension in ["l2b", "mbw"] {
+            let read =
+                |name: &str| fs::read(bench.folder.path().join(format!("{name}.{extension}"))).unwrap();
+            assert!(read("ref.fa") == read("theirs"), "{reference}: {extension}");
+        }
     }
     // It has no seal, and serves all the same.
     let theirs = bench.folder.path().join("theirs");
     let engine = Minibwa::load(&theirs, &bench.reference(), Options::default(), 1).unwrap();
-    assert_eq!(engine.contigs().len(), 3);
+    assert_eq!(engine.contigs().len(), 6);
 }
 
 #[test]
@@ -286,6 +302,149 @@ fn a_bad_index_is_refused() {
     refused("not of the genome that");
     fs::remove_file(&mbw).unwrap();
     refused("no index; make it with `genuma index --engine minibwa");
+}
+
+/// Two short sequences with all that an index has room for.
+fn short() -> Vec<(String, Vec<u8>)> {
+    let mut dice = Dice(31);
+    let mut genome = [("one", 1500), ("two", 700)].map(|(name, n)| (name.to_owned(), dice.bases(n)));
+    genome[0].1[400..420].fill(b'N');
+    genome[0].1[600..640].make_ascii_lowercase();
+    genome[1].1[690..].fill(b'N');
+    genome.to_vec()
+}
+
+/// A changed or missing byte anywhere in the index: an error that names a file, or nothing changes.
+#[test]
+fn an_index_damaged_anywhere_is_refused_or_answers_alike() {
+    let genome = short();
+    let bench = Bench { folder: tempfile::tempdir().unwrap(), genome };
+    write_fasta(&bench.reference(), &bench.genome);
+    build_index(&bench.reference(), &bench.reference(), 1).unwrap();
+    let reads: Vec<Read> = (0..60)
+        .map(|i| {
+            let seq = &bench.genome[i % 2].1[i * 9..i * 9 + 100];
+            let seq = if i % 3 == 0 { genuma_reads::dna::revcomp(seq) } else { seq.to_vec() };
+            Read { name: format!("r{}", i / 2), qual: vec![b'I'; 100], seq, ..Read::default() }
+        })
+        .collect();
+    let answers = |engine: &Minibwa| {
+        let whole = answer(engine, &blocks(engine, &reads, Layout::Paired, 10));
+        lines(engine, &whole)
+    };
+    let expected = answers(&bench.load(Options::default()).unwrap());
+    let seal = seal::path(&bench.folder.path().join("ref.fa.l2b"));
+    for sealed in [true, false] {
+        if !sealed {
+            fs::remove_file(&seal).unwrap();
+        }
+        for file in ["ref.fa.l2b", "ref.fa.mbw"] {
+            let path = bench.folder.path().join(file);
+            let whole = fs::read(&path).unwrap();
+            let load = |bytes: &[u8], what: &str| {
+                fs::write(&path, bytes).unwrap();
+                match bench.load(Options::default()) {
+                    Err(error) => {
+                        let said = error.to_string();
+                        assert!(said.contains("ref.fa") && said.contains("make the index again"), "{said}");
+                        true
+                    }
+                    Ok(_) if sealed => panic!("{file}: {what} is not seen"),
+                    Ok(engine) => {
+                        assert_eq!(answers(&engine), expected, "{file}: {what}");
+                        false
+                    }
+                }
+            };
+            let mut taken = 0;
+            // A sum sees every byte alike.
+            for at in (0..whole.len()).step_by(if sealed { 11 } else { 1 }) {
+                let mut bytes = whole.clone();
+                bytes[at] ^= 1 << (at % 8);
+                taken += usize::from(!load(&bytes, &format!("byte {at}")));
+            }
+            // What minibwa does not look at: four bytes behind the magic number, lower case, two bytes behind the last base, comments.
+            let free = if sealed || file.ends_with("mbw") { 0 } else { 4 + 16 + 2 + 2 * "a comment".len() };
+            assert_eq!(taken, free, "{file}");
+            for length in (0..whole.len()).step_by(31) {
+                assert!(load(&whole[..length], &format!("cut at {length}")));
+            }
+            for zeros in (0..whole.len() - 64).step_by(256) {
+                // A hole, as a disk that was full for a moment leaves it.
+                let mut bytes = whole.clone();
+                bytes[zeros..zeros + 64].fill(0);
+                assert!(bytes == whole || load(&bytes, &format!("zeros at {zeros}")));
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+    }
+}
+
+#[test]
+fn sequences_of_the_same_names_and_lengths_are_told_apart() {
+    let bench = Bench::new(33);
+    let known = Reference::read(&bench.reference()).unwrap();
+    Placer::load(&bench.reference(), &known, 2).unwrap();
+    let seal = seal::path(&bench.folder.path().join("ref.fa.l2b"));
+    let sealed = fs::read(&seal).unwrap();
+    let fasta = fs::read(bench.reference()).unwrap();
+    let unknown = known.contigs[1].seq.iter().position(|&base| base == b'N').unwrap();
+    // The contig, the base, what it is instead, and what is said.
+    let cases = [
+        (0, 0, None, "they differ at base 1 of chr1"),
+        (1, 77_777, None, "they differ at base 77778 of chr2"),
+        (2, known.contigs[2].seq.len() - 1, None, "of HLA*01:02"),
+        (1, 1234, Some(b'N'), "none of A, C, G and T"),
+        (1, unknown, Some(b'A'), "not an index of this reference"),
+    ];
+    for (contig, at, letter, what) in cases {
+        let mut other = known.clone();
+        let base = &mut other.contigs[contig].seq[at];
+        *base = letter.unwrap_or(if *base == b'A' { b'C' } else { b'A' });
+        other.write(&bench.reference()).unwrap();
+        for has_seal in [true, false] {
+            if has_seal { fs::write(&seal, &sealed) } else { fs::remove_file(&seal) }.unwrap();
+            let error = Placer::load(&bench.reference(), &other, 2).map(drop).unwrap_err().to_string();
+            assert!(error.contains(what) && error.contains("ref.fa.l2b"), "{error}");
+            let error = bench.load(Options::default()).map(drop).unwrap_err().to_string();
+            assert!(error.contains(if has_seal { "not an index of" } else { what }), "{error}");
+        }
+    }
+    // Names, lengths and numbers of sequences.
+    let renamed = |change: &dyn Fn(&mut Vec<Contig>)| {
+        let mut contigs = known.contigs.clone();
+        change(&mut contigs);
+        let other = Reference::from_contigs(contigs);
+        Placer::load(&bench.reference(), &other, 2).map(drop).unwrap_err().to_string()
+    };
+    assert!(renamed(&|contigs| drop(contigs.pop())).contains("it has 3 sequences, the reference 2"));
+    assert!(renamed(&|contigs| contigs.swap(0, 1)).contains("stands where the reference has chr2"));
+    assert!(renamed(&|contigs| contigs[2].seq.truncate(9000)).contains("HLA*01:02 of"));
+    // Without the reference there is nothing to compare with, but the index is whole.
+    fs::remove_file(bench.reference()).unwrap();
+    bench.load(Options::default()).unwrap();
+    fs::write(bench.reference(), fasta).unwrap();
+    bench.load(Options::default()).unwrap();
+}
+
+#[test]
+fn a_seal_of_another_version_is_refused() {
+    let bench = Bench::new(34);
+    let path = seal::path(&bench.folder.path().join("ref.fa.l2b"));
+    let seal = fs::read_to_string(&path).unwrap();
+    let version = bench.load(Options::default()).unwrap().program().version;
+    for (from, to, what) in [
+        ("genuma-seal 2", "genuma-seal 1", "of an older genuma"),
+        ("genuma-seal 2", "genuma-seal 3", "not the seal of an index"),
+        (version, "0.5-r1", "an index for minibwa 0.5-r1"),
+        ("engine minibwa", "engine other", "an index for other"),
+        ("file ref.fa.mbw", "file ref.fa.xyz", "does not name"),
+    ] {
+        assert!(seal.contains(from), "{seal}");
+        fs::write(&path, seal.replace(from, to)).unwrap();
+        let error = bench.load(Options::default()).map(drop).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("genuma index"), "{error}");
+    }
 }
 
 #[test]

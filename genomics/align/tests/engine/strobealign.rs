@@ -181,6 +181,11 @@ fn a_bad_index_is_refused() {
         spoilt(at);
         refused("make the index again");
     }
+    // Seeds, and where they begin.
+    for at in (76..whole.len()).step_by(whole.len() / 50).chain([whole.len() - 1]) {
+        spoilt(at);
+        refused("make the index again");
+    }
     fs::remove_file(&path).unwrap();
     refused("no index; make it with `genuma index --engine strobealign");
     fs::write(bench.reference(), "no fasta").unwrap();

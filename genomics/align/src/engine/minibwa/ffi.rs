@@ -1,17 +1,20 @@
 //! minibwa's C functions behind safe types.
 //!
-//! The safe crate `minibwa` maps single reads and pairs with an insert size that it is told. Its command line does more:
+//! Its public header maps single reads, and pairs with an insert size that it is told. Its command line does more:
 //! it maps a batch of reads, estimates the insert size from all of them, then pairs. Those steps are functions of the
-//! same library (`mb_pair` and what it takes), but not in its public header, so they are declared here, as they
-//! stand in the very version that `Cargo.toml` names.
+//! same library (`mb_pair` and what it takes), but not in that header, so they are declared here, as they
+//! stand in the very version that `Cargo.toml` names. So are the structures of an index: its own loader and its own builder do not look at
+//! what reading and writing return, so both are done here, and the C code is given arrays.
 #![allow(unsafe_code)] // C functions and the structures that they return.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-use std::ptr::NonNull;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io;
+use std::ptr::{NonNull, null};
 
+use memmap2::MmapMut;
 use minibwa_sys as sys;
+
+use super::image::{Sequences, Transform};
 
 /// Pairs mates whatever the options say.
 pub(super) const PAIRED: u64 = sys::MB_F_PE as u64;
@@ -35,12 +38,62 @@ pub(super) struct Insert {
     pub deviation: f64,
 }
 
-/// The head of `mb_idx_s` (mbpriv.h).
+/// `mb_idx_s` (mbpriv.h).
 #[repr(C)]
-struct IndexHead {
+struct RawIndex {
     is_meth: i32,
-    l2b: *const c_void,
-    bwt: *const c_void,
+    l2b: *const RawSequences,
+    bwt: *const RawTransform,
+}
+
+/// `l2b_ctg_t` (l2bit.h).
+#[repr(C)]
+struct RawContig {
+    name: *const c_char,
+    comment: *const c_char,
+    length: u64,
+    offset: u64,
+}
+
+/// `l2b_t` (l2bit.h). Numbers come in pairs: items, and those that there is room for.
+#[repr(C)]
+struct RawSequences {
+    bases: u64,
+    contigs: [u64; 2],
+    contig: *const RawContig,
+    words: [u64; 2],
+    ambiguous: [u64; 2],
+    masked: [u64; 2],
+    ambiguous_at: *const [u64; 2],
+    masked_at: *const [u64; 2],
+    word: *const u64,
+    names: *const c_char,
+    comments: *const c_char,
+    mapped: *const c_void,
+    mapped_bytes: usize,
+}
+
+/// `mb_sai_t` (bwt.h): rows of the transform that begin alike.
+#[repr(C)]
+struct Rows([u64; 4]);
+
+/// `mb_bwt_t` (bwt.h).
+#[repr(C)]
+struct RawTransform {
+    end: u64,
+    less: [u64; 5],
+    length: u64,
+    words: u64,
+    word: *const u64,
+    /// How many of each base a byte of bases has, a byte a count.
+    counts: [u32; 256],
+    prefix_length: u32,
+    prefixes: *const Rows,
+    rate: u32,
+    samples: u64,
+    sample: *const u64,
+    mapped: *const c_void,
+    mapped_bytes: usize,
 }
 
 unsafe extern "C" {
@@ -48,13 +101,16 @@ unsafe extern "C" {
     fn mb_pair(
         km: *mut c_void,
         opt: *const sys::mb_opt_t,
-        l2b: *const c_void,
+        l2b: *const RawSequences,
         n_hit: *mut i32,
         hit: *mut *mut sys::mb_hit_t,
         pes: *const Insert,
         qlen: *mut i32,
         qseq: *const *const c_char,
     );
+    fn mb_bwt_count_kmer(bwt: *const RawTransform, depth: i32, a: *mut Rows);
+    fn libsais(t: *const u8, sa: *mut i32, n: i32, fs: i32, freq: *mut i32) -> i32;
+    fn libsais64(t: *const u8, sa: *mut i64, n: i64, fs: i64, freq: *mut i64) -> i64;
     #[cfg(test)]
     fn mb_pestat(
         km: *mut c_void,
@@ -100,8 +156,19 @@ impl Opts {
     }
 }
 
-/// An index in memory. Read-only once loaded.
-pub(super) struct Index(NonNull<sys::mb_idx_t>);
+/// Bases of the prefixes whose rows are looked up at once.
+const PREFIX: u32 = 10;
+
+/// An index in memory. Read-only.
+pub(super) struct Index {
+    sequences: Sequences,
+    transform: Transform,
+    /// Rows of the transform that begin with each prefix; `raw` points to them.
+    prefixes: MmapMut,
+    _contigs: Vec<RawContig>,
+    /// What the C code is given; it points into all of the above, and `raw.l2b` and `raw.bwt` are this value's own.
+    raw: RawIndex,
+}
 
 // SAFETY: mapping takes the index as `const` and writes nothing into it; minibwa's own threads share one.
 unsafe impl Send for Index {}
@@ -110,70 +177,150 @@ unsafe impl Sync for Index {}
 
 impl Drop for Index {
     fn drop(&mut self) {
-        // SAFETY: it came from `mb_idx_load` and is destroyed once.
-        unsafe { sys::mb_idx_destroy(self.0.as_ptr()) };
+        // SAFETY: both came from `Box::into_raw` and are given back once.
+        unsafe {
+            drop(Box::from_raw(self.raw.l2b.cast_mut()));
+            drop(Box::from_raw(self.raw.bwt.cast_mut()));
+        }
     }
-}
-
-fn c_path(path: &Path) -> Option<CString> {
-    CString::new(path.as_os_str().as_bytes()).ok()
 }
 
 impl Index {
-    /// Loads `prefix.l2b` and `prefix.mbw`, which must be whole: the C code trusts what it reads.
-    pub fn load(prefix: &Path) -> Option<Index> {
-        let prefix = c_path(prefix)?;
-        // SAFETY: `prefix` ends with NUL; failure returns NULL.
-        NonNull::new(unsafe { sys::mb_idx_load(prefix.as_ptr(), 0) }).map(Index)
-    }
-
-    /// Writes `prefix.l2b` and `prefix.mbw`. The FASTA must be readable and have bases: the C code aborts otherwise.
-    pub fn build(fasta: &Path, prefix: &Path, threads: usize) -> Option<()> {
-        let (fasta, prefix) = (c_path(fasta)?, c_path(prefix)?);
-        // SAFETY: both paths end with NUL.
-        let rc = unsafe { sys::mb_index_build(fasta.as_ptr(), prefix.as_ptr(), 0, threads as c_int) };
-        (rc == 0).then_some(())
+    /// The index of these two, which must be whole and belong together: the C code trusts what it reads. The calling thread touches the
+    /// table of prefixes first.
+    ///
+    /// # Errors
+    /// There is not the memory.
+    pub fn new(sequences: Sequences, transform: Transform) -> io::Result<Index> {
+        // The arrays are where they are, wherever the structures that own them are moved to.
+        let mut contigs: Vec<RawContig> = Vec::with_capacity(sequences.lengths().len());
+        let [names, comments] = sequences.texts();
+        let mut offset = 0;
+        for ((name, comment), &length) in names.zip(comments).zip(sequences.lengths()) {
+            let comment = if comment.len() > 1 { comment.as_ptr().cast() } else { null() };
+            contigs.push(RawContig { name: name.as_ptr().cast(), comment, length, offset });
+            offset += length;
+        }
+        let twice = |n: usize| [n as u64; 2];
+        let l2b = RawSequences {
+            bases: sequences.bases,
+            contigs: twice(contigs.len()),
+            contig: contigs.as_ptr(),
+            words: twice(sequences.words().len()),
+            ambiguous: twice(sequences.ambiguous().len()),
+            masked: [0; 2],
+            ambiguous_at: sequences.ambiguous().as_ptr(),
+            masked_at: null(),
+            word: sequences.words().as_ptr(),
+            names: null(),
+            comments: null(),
+            mapped: null(),
+            mapped_bytes: 0,
+        };
+        let counts =
+            std::array::from_fn(|byte| (0..4).map(|i| 1 << (8 * (byte >> (2 * i) & 3))).sum::<u32>());
+        let mut bwt = RawTransform {
+            end: transform.end,
+            less: transform.less,
+            length: transform.length(),
+            words: transform.blocks().len() as u64,
+            word: transform.blocks().as_ptr(),
+            counts,
+            prefix_length: 0,
+            prefixes: null(),
+            rate: transform.rate,
+            samples: transform.samples().len() as u64,
+            sample: transform.samples().as_ptr(),
+            mapped: null(),
+            mapped_bytes: 0,
+        };
+        let mut prefixes = MmapMut::map_anon(size_of::<Rows>() << (2 * PREFIX))?;
+        // SAFETY: the transform is whole, and the call writes 4^PREFIX items, as many as there is room for.
+        unsafe { mb_bwt_count_kmer(&bwt, PREFIX as i32, prefixes.as_mut_ptr().cast()) };
+        (bwt.prefix_length, bwt.prefixes) = (PREFIX, prefixes.as_ptr().cast());
+        let (l2b, bwt) = (Box::into_raw(Box::new(l2b)), Box::into_raw(Box::new(bwt)));
+        let raw = RawIndex { is_meth: 0, l2b, bwt };
+        Ok(Index { sequences, transform, prefixes, _contigs: contigs, raw })
     }
 
     /// Names and lengths (bp) of the sequences.
     pub fn contigs(&self) -> impl Iterator<Item = (String, u64)> {
-        (0..).map_while(|number| {
-            // SAFETY: the call checks `number` and returns NULL beyond the last; a name ends with NUL and lives as
-            // long as the index.
-            let name = unsafe {
-                let name = sys::mb_idx_ctg_name(self.0.as_ptr(), number);
-                (!name.is_null()).then(|| CStr::from_ptr(name))?
-            };
-            // SAFETY: as above.
-            let length = unsafe { sys::mb_idx_ctg_len(self.0.as_ptr(), number) };
-            Some((name.to_string_lossy().into_owned(), length as u64))
-        })
+        self.sequences.contigs()
+    }
+
+    /// Memory that it takes (bytes).
+    pub fn bytes(&self) -> u64 {
+        (self.sequences.bytes().len() + self.transform.bytes().len() + self.prefixes.len()) as u64
     }
 
     /// The Burrows-Wheeler transform and the sampled suffix array, as bytes.
     pub fn arrays(&self) -> [&[u8]; 2] {
-        let bytes = |start: *const u64, words: u64| {
-            if start.is_null() {
-                return &[][..];
-            }
-            // SAFETY: the accessors return an array of the index and its length in words; it lives as long as the
-            // index and nobody writes to it.
-            unsafe { std::slice::from_raw_parts(start.cast(), words as usize * 8) }
-        };
-        let index = self.0.as_ptr();
-        // SAFETY: the calls read fields of a loaded index.
-        unsafe {
-            [
-                bytes(sys::mb_shim_bwt_data(index), sys::mb_shim_bwt_data_len(index)),
-                bytes(sys::mb_shim_bwt_sa(index), sys::mb_shim_bwt_n_sa(index)),
-            ]
-        }
+        [self.transform.blocks(), self.transform.samples()].map(bytemuck::cast_slice)
     }
 
-    fn l2b(&self) -> *const c_void {
-        // SAFETY: `IndexHead` is the layout of the structure behind this pointer in the version that is linked.
-        unsafe { (*self.0.as_ptr().cast::<IndexHead>()).l2b }
+    fn raw(&self) -> *const sys::mb_idx_t {
+        std::ptr::from_ref(&self.raw).cast()
     }
+}
+
+/// Items behind a suffix array that sorting is faster with.
+pub(super) const SORTING_ROOM: usize = 10_000;
+
+/// A number that suffixes are sorted with.
+pub(super) trait Place: Copy + Sized {
+    const ZERO: Self;
+
+    fn of(place: usize) -> Self;
+
+    /// # Safety
+    /// `places` has room for `text` and [`SORTING_ROOM`].
+    unsafe fn sort(text: &[u8], places: *mut Self) -> bool;
+}
+
+impl Place for i32 {
+    const ZERO: i32 = 0;
+
+    fn of(place: usize) -> i32 {
+        place as i32
+    }
+
+    unsafe fn sort(text: &[u8], places: *mut i32) -> bool {
+        // SAFETY: the text is as long as said; there is room for its places and `SORTING_ROOM` more; no counts are asked for.
+        unsafe {
+            libsais(text.as_ptr(), places, text.len() as i32, SORTING_ROOM as i32, null::<i32>().cast_mut())
+                == 0
+        }
+    }
+}
+
+impl Place for i64 {
+    const ZERO: i64 = 0;
+
+    fn of(place: usize) -> i64 {
+        place as i64
+    }
+
+    unsafe fn sort(text: &[u8], places: *mut i64) -> bool {
+        // SAFETY: as for 32 bits.
+        unsafe {
+            libsais64(text.as_ptr(), places, text.len() as i64, SORTING_ROOM as i64, null::<i64>().cast_mut())
+                == 0
+        }
+    }
+}
+
+/// The suffix array of a text, the empty suffix first; none where there is not the memory. 32 bits are for texts shorter than 2^31 bytes
+/// less [`SORTING_ROOM`].
+pub(super) fn suffixes<P: Place>(text: &[u8]) -> Option<Vec<P>> {
+    let mut places: Vec<P> = Vec::new();
+    let all = text.len() + 1 + SORTING_ROOM;
+    places.try_reserve_exact(all).ok()?;
+    places.resize(all, P::ZERO);
+    places[0] = P::of(text.len());
+    // SAFETY: behind the first item there is room for both.
+    let sorted = unsafe { P::sort(text, places[1..].as_mut_ptr()) };
+    places.truncate(text.len() + 1);
+    sorted.then_some(places)
 }
 
 /// A thread's scratch memory: an arena.
@@ -306,7 +453,8 @@ pub(super) struct Queries {
 impl Queries {
     /// Maps each read alone and leaves its alignments in `hits`. Reads are `(name, bases)`.
     ///
-    /// The options must not ask for pairing. Names must be without NUL, reads shorter than 2 Gbp.
+    /// Options that ask for pairing pair two reads at a time, by the insert size that the options say. Names must be without NUL, reads
+    /// shorter than 2 Gbp.
     pub fn map<'r>(
         &mut self,
         target: Target<'_>,
@@ -315,7 +463,6 @@ impl Queries {
         hits: &mut Hits,
     ) {
         let Target { index, opts } = target;
-        debug_assert_eq!(opts.0.flag & PAIRED, 0);
         hits.clear();
         let n = reads.len();
         if n == 0 {
@@ -339,7 +486,7 @@ impl Queries {
         hits.arrays = unsafe {
             sys::mb_map_batch(
                 &opts.0,
-                index.0.as_ptr(),
+                index.raw(),
                 n as i32,
                 lengths.as_ptr(),
                 seqs.as_mut_ptr(),
@@ -351,6 +498,47 @@ impl Queries {
         if hits.arrays.is_null() {
             hits.counts.clear();
         }
+    }
+
+    /// Maps one read as no batch does: `mb_map` collects seeds in the order of the read.
+    ///
+    /// Its name must be without NUL, the read shorter than 2 Gbp.
+    pub fn map_one(
+        &mut self,
+        target: Target<'_>,
+        buffer: &mut Buffer,
+        (name, seq): (&[u8], &[u8]),
+        hits: &mut Hits,
+    ) {
+        let Target { index, opts } = target;
+        hits.clear();
+        if seq.is_empty() {
+            return;
+        }
+        self.names.clear();
+        self.names.extend_from_slice(name);
+        self.names.push(0);
+        let (mut seqs, mut lengths) = ([null(); 1], [0; 1]);
+        self.bases(std::iter::once(seq), &mut seqs, &mut lengths);
+        let mut count = 0;
+        // SAFETY: one pointer from C's allocator, which is looked at before it is used. The name ends with NUL, the sequence is as long as
+        // `lengths` says and is only read; the arena is this thread's. The result is NULL or an array of C's allocator with `count` hits.
+        unsafe {
+            let arrays: *mut *mut sys::mb_hit_t = libc::calloc(1, size_of::<*mut sys::mb_hit_t>()).cast();
+            assert!(!arrays.is_null(), "minibwa could not allocate its hits");
+            *arrays = sys::mb_map(
+                &opts.0,
+                index.raw(),
+                lengths[0],
+                seqs[0],
+                0,
+                &mut count,
+                buffer.0.as_ptr(),
+                self.names.as_ptr().cast(),
+            );
+            hits.arrays = arrays;
+        }
+        hits.counts.push(count);
     }
 
     /// Pairs reads `first` and `first` + 1, whose bases are `mates`; hits may be added, moved and dropped.
@@ -375,7 +563,7 @@ impl Queries {
             mb_pair(
                 mb_tbuf_km(buffer.0.as_ptr()),
                 &opts.0,
-                index.l2b(),
+                index.raw.l2b,
                 hits.counts[first..].as_mut_ptr(),
                 hits.arrays.add(first),
                 inserts.as_ptr(),
