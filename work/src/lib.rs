@@ -2,11 +2,13 @@
 //!
 //! [`publish`] gives files their names when they are complete; [`folder`] is a run's own place on disk, [`unit`] what finished steps leave
 //! there; [`spill`] where what memory has no room for waits;
+//! [`parallel`] shares work out among threads;
 //! [`clock`] and [`meter`] tell what has been done and what it took; [`signals`] end a run that is interrupted.
 
 pub mod clock;
 pub mod folder;
 pub mod meter;
+pub mod parallel;
 pub mod publish;
 pub mod signals;
 pub mod spill;

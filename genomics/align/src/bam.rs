@@ -3,10 +3,10 @@
 use std::io;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
+use genuma_work::parallel;
 use genuma_work::publish::Set;
 use noodles_bam as bam;
 use noodles_core::Position;
@@ -236,31 +236,15 @@ fn map_all(
     threads: usize,
 ) -> Result<Vec<Chunk>, Error> {
     let chunks: Vec<&[Template<'_>]> = templates.chunks(CHUNK).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut mapper = placer.mapper();
-        let mut mine: Vec<(usize, Chunk)> = Vec::new();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(templates) = chunks.get(i) else { return Ok::<_, Error>(mine) };
-            let mut encoder =
-                Encoder { heading, header, out: bam::io::Writer::from(Vec::new()), keys: Vec::new() };
-            for template in *templates {
-                encoder.template(template, &mut mapper)?;
-            }
-            mine.push((i, Chunk { bytes: encoder.out.into_inner(), keys: encoder.keys }));
+    let encode = |mapper: &mut Mapper<'_>, i: usize| {
+        let mut encoder =
+            Encoder { heading, header, out: bam::io::Writer::from(Vec::new()), keys: Vec::new() };
+        for template in chunks[i] {
+            encoder.template(template, mapper)?;
         }
+        Ok(Chunk { bytes: encoder.out.into_inner(), keys: encoder.keys })
     };
-    let mut mapped = Vec::with_capacity(chunks.len());
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.clamp(1, chunks.len().max(1))).map(|_| scope.spawn(work)).collect();
-        for worker in workers {
-            mapped.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok::<(), Error>(())
-    })?;
-    mapped.sort_unstable_by_key(|c| c.0);
-    Ok(mapped.into_iter().map(|c| c.1).collect())
+    parallel::try_in_order(chunks.len(), threads, || placer.mapper(), encode)
 }
 
 /// One piece of a read on the genome.

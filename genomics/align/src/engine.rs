@@ -35,9 +35,9 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use genuma_reads::ReadBatch;
+use genuma_work::parallel;
 
 use crate::sam::{self, Contigs};
 
@@ -280,32 +280,7 @@ fn in_stretches<T: Send, E: Send>(
     threads: usize,
     work: impl Fn(Range<u64>) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
-    let next = AtomicU64::new(0);
-    let worker = || {
-        let mut made = Vec::new();
-        loop {
-            let start = next.fetch_add(stretch, Ordering::Relaxed);
-            if start >= size {
-                return Ok(made);
-            }
-            match work(start..size.min(start + stretch)) {
-                Ok(one) => made.push((start, one)),
-                Err(error) => {
-                    next.store(size, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-    };
-    let helpers = (threads as u64).clamp(1, size.div_ceil(stretch).max(1)) - 1;
-    let mut all = std::thread::scope(|scope| {
-        let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(worker)).collect();
-        let mut all = worker()?;
-        for helper in helpers {
-            all.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok::<_, E>(all)
-    })?;
-    all.sort_unstable_by_key(|(start, _)| *start);
-    Ok(all.into_iter().map(|(_, one)| one).collect())
+    let from = |i: usize| i as u64 * stretch;
+    let stretches = size.div_ceil(stretch) as usize;
+    parallel::try_in_order(stretches, threads, || (), |(), i| work(from(i)..size.min(from(i + 1))))
 }

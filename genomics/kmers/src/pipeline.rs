@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
 
 use genuma_reads::{Lane, Meter, for_each_batch};
+use genuma_work::parallel;
 
 use crate::bins::Bins;
 use crate::collapse::Collapse;
@@ -204,18 +203,9 @@ impl<const S: usize> Scattered<S> {
             }
             Ok((counting.share, harvest))
         };
-        let ended: Vec<_> = thread::scope(|scope| {
-            // Any thread takes any bin: those that the system does not start are not missed.
-            let start = |id| thread::Builder::new().spawn_scoped(scope, move || worker(id)).ok();
-            let handles: Vec<_> = (0..self.threads).map_while(start).collect();
-            if handles.is_empty() {
-                return vec![Ok(worker(0))];
-            }
-            handles.into_iter().map(|handle| handle.join()).collect()
-        });
         let (mut sum, mut harvests) = (Share::none(), Vec::new());
-        for end in ended {
-            let (share, harvest) = end.unwrap_or_else(|panic| resume_unwind(panic))?;
+        for ended in parallel::workers(self.threads, worker) {
+            let (share, harvest) = ended?;
             sum.add(&share);
             harvests.push(harvest);
         }

@@ -7,7 +7,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+
+use genuma_work::parallel;
 
 use crate::bins::Bins;
 use crate::buffers::Buffers;
@@ -289,14 +290,7 @@ impl<const S: usize> Sorted<S> {
     {
         let turn = Mutex::new(Turn { part: 0, each, over: false, failure: None });
         let (next, changed) = (AtomicUsize::new(0), Condvar::new());
-        thread::scope(|scope| {
-            let hand_out = || self.hand_out(&next, &turn, &changed);
-            // This thread is one of them, and does it alone if the system starts no other.
-            for _ in 1..self.threads.min(self.parts.len()) {
-                let _ = thread::Builder::new().spawn_scoped(scope, hand_out);
-            }
-            hand_out();
-        });
+        parallel::workers(self.threads.min(self.parts.len()), |_| self.hand_out(&next, &turn, &changed));
         turn.into_inner().unwrap_or_else(PoisonError::into_inner).failure.map_or(Ok(()), Err)
     }
 
@@ -399,7 +393,7 @@ struct OverOnPanic<'a, W, E> {
 
 impl<W, E> Drop for OverOnPanic<'_, W, E> {
     fn drop(&mut self) {
-        if thread::panicking() {
+        if std::thread::panicking() {
             lock(self.turn).over = true;
             self.changed.notify_all();
         }
@@ -531,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a scoped thread panicked")]
+    #[should_panic(expected = "at ")]
     fn a_panic_goes_on_in_the_caller() {
         let dir = tempfile::tempdir().expect("a folder");
         let (sorted, _) = sorted(5000, 1 << 20, dir.path());

@@ -5,7 +5,6 @@
 //! workers thus decompress the two files of one lane at the same time, more do so on other lanes, and all of them
 //! check, pair and work on their batches without any lock.
 
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
@@ -14,7 +13,7 @@ use crate::batch::PairBatch;
 use crate::error::Error;
 use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved, pair_up_single};
 use crate::lane::{Lane, LaneFiles};
-use genuma_work::Meter;
+use genuma_work::{Meter, parallel};
 
 /// Calls `work` on every batch of every lane from `threads` threads (at least one), each with a state of its own
 /// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run. Threads
@@ -61,17 +60,7 @@ where
         }
         state
     };
-    let ended: Vec<_> = thread::scope(|scope| {
-        let worker = &worker;
-        // Work is where it is until a worker takes it: those that the system does not start are not missed.
-        let start = |id| thread::Builder::new().spawn_scoped(scope, move || worker(id)).ok();
-        let handles: Vec<_> = (0..threads.max(1)).map_while(start).collect();
-        if handles.is_empty() {
-            return vec![Ok(worker(0))];
-        }
-        handles.into_iter().map(|handle| handle.join()).collect()
-    });
-    let states = ended.into_iter().map(|end| end.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+    let states = parallel::workers(threads, worker);
     match lock(&failure).take() {
         Some(failure) => Err(failure.error),
         None => Ok(states),

@@ -1,7 +1,6 @@
 //! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use genuma_align::engine::minibwa::build_index;
@@ -10,6 +9,7 @@ use genuma_kmers::{CountParams, RootCounters};
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Pair, TUMOUR, Trimmed, Trimmer};
 use genuma_work::clock::{Clock, UnitCost};
+use genuma_work::parallel::in_order;
 use genuma_work::unit::{self, Store};
 use genuma_work::{Meter, Watch};
 use serde::{Deserialize, Serialize};
@@ -148,35 +148,6 @@ const FOREIGN: f64 = 0.5;
 /// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
 /// between strangers one base in some thousands, in one person one in millions.
 const TWO_PEOPLE: f64 = 1e-4;
-
-/// Runs `work` on `0..n` from several threads, each with a state of its own, and returns the results in order.
-pub(crate) fn in_order<S, T: Send>(
-    n: usize,
-    threads: usize,
-    init: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, usize) -> T + Sync,
-) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(n));
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let (mut state, mut mine) = (init(), Vec::new());
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= n {
-                        break;
-                    }
-                    mine.push((i, work(&mut state, i)));
-                }
-                results.lock().unwrap_or_else(|e| e.into_inner()).extend(mine);
-            });
-        }
-    });
-    let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
-    results.sort_by_key(|r| r.0);
-    results.into_iter().map(|r| r.1).collect()
-}
 
 impl Job {
     /// From reads to judged events.

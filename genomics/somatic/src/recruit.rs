@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use genuma_kmers::encode::kmers;
 use genuma_reads::Pair;
 use genuma_reads::fasta::Reference;
+use genuma_work::parallel::in_order;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::Compared;
@@ -306,7 +307,7 @@ fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u
                 .map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
         })
         .collect();
-    let counted = crate::pipeline::in_order(
+    let counted = in_order(
         pieces.len(),
         threads,
         || (),
