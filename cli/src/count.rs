@@ -198,9 +198,7 @@ impl Args {
             .collect();
         let params = self.params(lanes.len())?;
         for folder in [self.folder(), &params.work] {
-            if !folder.is_dir() {
-                return Err(Usage(format!("{}: is not a folder", folder.display())).into());
-            }
+            command::check_folder(folder)?;
         }
         check_lanes(&lanes)?;
         let folder = resume::folder(&params.work, &self.out);
