@@ -268,6 +268,20 @@ mod tests {
     }
 
     #[test]
+    fn the_lock_goes_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("work");
+        let work = WorkFolder::open(&path, false).unwrap();
+        // What cannot be removed as a file stops the removal where a kill might.
+        fs::create_dir(path.join("count.bins")).unwrap();
+        fs::write(path.join("count.unit"), "x").unwrap();
+        work.remove();
+        let mut left = names(&path).unwrap();
+        left.sort();
+        assert_eq!(left, ["count.bins", LOCK]);
+    }
+
+    #[test]
     fn a_link_to_a_folder_stays_and_the_folder_is_emptied() {
         let folder = tempfile::tempdir().unwrap();
         let [real, link] = ["real", "link"].map(|name| folder.path().join(name));
