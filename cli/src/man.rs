@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use clap_mangen::Man;
+use genuma_work::publish::{AtomicFile, Set};
 
 /// Write the manual pages: one of genuma and one a verb.
 #[derive(Debug, clap::Args)]
@@ -16,10 +18,18 @@ pub struct Args {
     dir: PathBuf,
 }
 
-/// Writes `genuma.1`, `genuma-call.1` and so on.
+/// Writes `genuma.1`, `genuma-call.1` and so on, all or none.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let failed = || format!("{}: cannot write the manual pages", args.dir.display());
     fs::create_dir_all(&args.dir).with_context(failed)?;
-    clap_mangen::generate_to(crate::Cli::command().disable_help_subcommand(true), &args.dir)
-        .with_context(failed)
+    let mut genuma = crate::Cli::command().disable_help_subcommand(true);
+    genuma.build();
+    let mut set = Set::default();
+    for command in std::iter::once(&genuma).chain(genuma.get_subcommands()) {
+        let page = Man::new(command.clone());
+        let mut file = AtomicFile::create(args.dir.join(page.get_filename()))?;
+        page.render(&mut file).with_context(failed)?;
+        set.add(file.complete()?);
+    }
+    Ok(set.publish()?)
 }
