@@ -29,7 +29,7 @@ use genuma_work::publish::{AtomicFile, Set};
 use tracing::{debug, info, warn};
 
 use crate::call::budget;
-use crate::failure::Usage;
+use crate::failure::{Usage, must_be_folder};
 use crate::index::EngineName;
 use crate::progress::Progress;
 use crate::{command, machine, sizes, voice};
@@ -242,17 +242,18 @@ impl Args {
     }
 
     /// Memory for sorting (bytes); also sees that the work folder is one.
-    fn sorting_memory(&self) -> Result<usize, Usage> {
+    fn sorting_memory(&self) -> anyhow::Result<usize> {
         let free = || budget::available(Path::new("/")).map_or(1 << 30, |free| (free / 4).max(LEAST_MEMORY));
         let memory = self.memory.map_or_else(free, budget::at_most_all);
         if memory < LEAST_MEMORY {
             let (have, need) = (sizes::show(memory), sizes::show(LEAST_MEMORY));
             return Err(Usage(format!(
                 "{have} of memory are too little for sorting, which needs {need}: raise --memory"
-            )));
+            ))
+            .into());
         }
-        if let Some(work) = self.work.as_ref().filter(|work| !work.is_dir()) {
-            return Err(Usage(format!("--work {}: is not a folder", work.display())));
+        if let Some(work) = &self.work {
+            must_be_folder(work, &format!("--work {}", work.display()))?;
         }
         debug!("{} of memory for sorting", sizes::show(memory));
         Ok(memory as usize)
