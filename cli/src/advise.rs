@@ -23,7 +23,7 @@ use genuma_strategy::replay::report::replay;
 use genuma_strategy::run::Plan;
 use genuma_strategy::sample::Sample;
 use genuma_strategy::{Invocation, Strategy, layout, replica};
-use genuma_work::publish::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 use genuma_work::signals;
 use serde::Serialize;
 use tracing::{info, warn};
@@ -142,13 +142,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let strategies = if args.strategies.is_empty() { &all } else { &args.strategies };
     let budget = (args.pilot_budget > 0.0).then_some(args.pilot_budget);
     let advice = case.ask(&invocation, &topology, strategies, budget)?;
+    let mut set = Set::default();
     if let Some(path) = &args.json {
-        write_json(path, &case, &advice)?;
+        write_json(path, &case, &advice, &mut set)?;
     }
     if let Some(path) = &args.explain {
         let mut page = AtomicFile::create(path)?;
         page.write_all(report::advice::render(&case, &advice).as_bytes())?;
-        page.finish()?;
+        set.add(page.complete()?);
+    }
+    set.publish()?;
+    if let Some(path) = &args.explain {
         info!("{} is written", path.display());
     }
     voice::print(words::table(&case, &advice))
@@ -271,14 +275,14 @@ impl Case {
     }
 }
 
-fn write_json(path: &Path, case: &Case, advice: &Advice) -> anyhow::Result<()> {
+fn write_json(path: &Path, case: &Case, advice: &Advice, set: &mut Set) -> anyhow::Result<()> {
     let all = serde_json::json!({
         "genuma": env!("CARGO_PKG_VERSION"),
         "case": case,
         "advice": advice,
         "in_words": words::decision(advice),
     });
-    json::write(path, &all)
+    json::add(path, &all, set)
 }
 
 /// Prints how the advisor does on published run times.

@@ -29,7 +29,7 @@ use genuma_work::publish::{AtomicFile, Set};
 use tracing::{debug, info, warn};
 
 use crate::call::budget;
-use crate::failure::Usage;
+use crate::failure::{Usage, must_be_folder};
 use crate::index::EngineName;
 use crate::progress::Progress;
 use crate::{command, machine, sizes, voice};
@@ -247,11 +247,14 @@ impl Args {
         let memory = self.memory.map_or_else(free, budget::at_most_all);
         if memory < LEAST_MEMORY {
             let (have, need) = (sizes::show(memory), sizes::show(LEAST_MEMORY));
-            let what =
-                format!("{have} of memory are too little for sorting, which needs {need}: raise --memory");
-            return Err(Usage(what).into());
+            return Err(Usage(format!(
+                "{have} of memory are too little for sorting, which needs {need}: raise --memory"
+            ))
+            .into());
         }
-        self.work.as_deref().map_or(Ok(()), command::check_folder)?;
+        if let Some(work) = &self.work {
+            must_be_folder(work, &format!("--work {}", work.display()))?;
+        }
         debug!("{} of memory for sorting", sizes::show(memory));
         Ok(memory as usize)
     }

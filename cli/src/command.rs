@@ -1,14 +1,7 @@
 //! The command line: what options of several verbs may be, and how it is told to whoever wants to run it again.
 
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
-
-use anyhow::Context;
 use clap::builder::RangedI64ValueParser;
 use clap::value_parser;
-
-use crate::failure::Usage;
 
 /// Most threads that may be asked for: above what machines have, and few enough for the kernel to map the stacks of all.
 const MOST_THREADS: i64 = 4096;
@@ -16,20 +9,6 @@ const MOST_THREADS: i64 = 4096;
 /// What `--threads` may be.
 pub fn threads() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=MOST_THREADS)
-}
-
-/// Holds that `folder`, which the user named, is there.
-///
-/// # Errors
-/// It is not (wrong usage), or the system does not say.
-pub fn check_folder(folder: &Path) -> anyhow::Result<()> {
-    match fs::metadata(folder) {
-        Ok(found) if found.is_dir() => Ok(()),
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{}: cannot be looked at", folder.display()))
-        }
-        _ => Err(Usage(format!("{}: is not a folder", folder.display())).into()),
-    }
 }
 
 /// The command line of this process as a shell would read it back.

@@ -17,7 +17,7 @@ use genuma_work::clock::{Clock, process_cost};
 use tracing::{debug, info};
 
 use crate::call::{budget, room};
-use crate::failure::Usage;
+use crate::failure::{Usage, must_be_folder};
 use crate::progress::Progress;
 use genuma_work::publish::Set;
 use genuma_work::{folder, signals};
@@ -198,7 +198,7 @@ impl Args {
             .collect();
         let params = self.params(lanes.len())?;
         for folder in [self.folder(), &params.work] {
-            command::check_folder(folder)?;
+            must_be_folder(folder, &folder.display().to_string())?;
         }
         check_lanes(&lanes)?;
         let folder = resume::folder(&params.work, &self.out);

@@ -1,6 +1,9 @@
 //! How a failure ends the program: one line on stderr and an exit code.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::panic;
+use std::path::Path;
 use std::process::ExitCode;
 
 use genuma_work::signals;
@@ -11,6 +14,20 @@ use crate::voice;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+/// A folder that has to be there; `name` is what an error calls it.
+///
+/// # Errors
+/// A [`Usage`] if it is none; what the system says if it cannot be asked.
+pub fn must_be_folder(path: &Path, name: &str) -> anyhow::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(anyhow::Error::new(e).context(name.to_owned()))
+        }
+        _ => Err(Usage(format!("{name}: is not a folder")).into()),
+    }
+}
 
 /// Tells the error in one line and gives its exit code: 2 for wrong usage, else 1.
 pub fn report(error: &anyhow::Error) -> ExitCode {
@@ -65,5 +82,15 @@ mod tests {
         assert_eq!(line(&told.into()), "x: cannot write: no space");
         let untold = Err::<(), _>(full()).context("standard output").unwrap_err();
         assert_eq!(line(&untold), "standard output: no space");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_asked_for_is_no_wrong_usage() {
+        let asked = |name: &str| must_be_folder(Path::new(name), name).unwrap_err();
+        assert!(asked("/nowhere").is::<Usage>());
+        assert_eq!(asked("/dev/null").to_string(), "/dev/null: is not a folder");
+        let long = "x".repeat(300);
+        assert!(!asked(&long).is::<Usage>());
+        assert_eq!(line(&asked(&long)), format!("{long}: File name too long (os error 36)"));
     }
 }

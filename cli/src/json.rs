@@ -6,13 +6,6 @@ use std::path::Path;
 use genuma_work::publish::{AtomicFile, Set};
 use serde_json::Value;
 
-/// Writes `value` to a file, whole or not at all.
-pub fn write(path: &Path, value: &Value) -> anyhow::Result<()> {
-    let mut set = Set::default();
-    add(path, value, &mut set)?;
-    Ok(set.publish()?)
-}
-
 /// Writes `value` to a file of `set`.
 pub fn add(path: &Path, value: &Value, set: &mut Set) -> anyhow::Result<()> {
     let mut file = AtomicFile::create(path)?;

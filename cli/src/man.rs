@@ -18,17 +18,16 @@ pub struct Args {
     dir: PathBuf,
 }
 
-/// Writes `genuma.1`, `genuma-call.1` and so on, all of them or none.
+/// Writes `genuma.1`, `genuma-call.1` and so on, all or none.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let dir = &args.dir;
-    let failed = || format!("{}: cannot write the manual pages", dir.display());
-    fs::create_dir_all(dir).with_context(failed)?;
-    let mut all = crate::Cli::command().disable_help_subcommand(true);
-    all.build();
+    let failed = || format!("{}: cannot write the manual pages", args.dir.display());
+    fs::create_dir_all(&args.dir).with_context(failed)?;
+    let mut genuma = crate::Cli::command().disable_help_subcommand(true);
+    genuma.build();
     let mut set = Set::default();
-    for command in all.get_subcommands().filter(|verb| !verb.is_hide_set()).chain([&all]) {
+    for command in std::iter::once(&genuma).chain(genuma.get_subcommands()) {
         let page = Man::new(command.clone());
-        let mut file = AtomicFile::create(dir.join(page.get_filename()))?;
+        let mut file = AtomicFile::create(args.dir.join(page.get_filename()))?;
         page.render(&mut file).with_context(failed)?;
         set.add(file.complete()?);
     }

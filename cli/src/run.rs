@@ -15,7 +15,7 @@ use genuma_strategy::merge::Program;
 use genuma_strategy::run::{Error, Plan, Summary};
 use genuma_strategy::{Invocation, Strategy, layout, replica};
 use genuma_work::Watch;
-use genuma_work::publish::AtomicFile;
+use genuma_work::publish::{AtomicFile, Set};
 use genuma_work::signals;
 use tracing::{debug, info, warn};
 
@@ -114,13 +114,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         words: if alone { Words::Passed } else { Words::Logged },
     };
     debug!("{} threads on {} instances", threads, plan.seats.len());
-    let Some(summary) = plan_to(&plan, out.as_ref())? else { return Ok(()) };
+    let mut set = Set::default();
+    let Some(summary) = plan_to(&plan, out.as_ref(), &mut set)? else { return Ok(()) };
     drop(prepared.replicas);
     let outcome = Outcome { command: command::line(), plan: &plan, summary };
     outcome.warn();
     if let Some(path) = &args.json {
-        outcome.write(path)?;
+        outcome.write(path, &mut set)?;
     }
+    set.publish()?;
     info!("{}", outcome.line(out.as_deref()));
     Ok(())
 }
@@ -142,8 +144,8 @@ impl Args {
     }
 }
 
-/// Runs a plan into a file or to standard output; none when whoever reads that has seen enough.
-fn plan_to(plan: &Plan, out: Option<&PathBuf>) -> anyhow::Result<Option<Summary>> {
+/// Runs a plan into a file of `set` or to standard output; none when whoever reads that has seen enough.
+fn plan_to(plan: &Plan, out: Option<&PathBuf>, set: &mut Set) -> anyhow::Result<Option<Summary>> {
     let meter = Arc::new(Meter::default());
     let progress = Progress::start();
     progress.begins("run", Some(Arc::clone(&meter)));
@@ -151,7 +153,7 @@ fn plan_to(plan: &Plan, out: Option<&PathBuf>) -> anyhow::Result<Option<Summary>
         Some(path) => {
             let mut file = AtomicFile::create(path)?;
             let summary = plan.run(meter, &mut file)?;
-            file.finish()?;
+            set.add(file.complete()?);
             Ok(Some(summary))
         }
         None => {

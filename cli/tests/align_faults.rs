@@ -58,7 +58,7 @@ fn wishes_that_cannot_be_fulfilled() {
         (&[reference, reads, "-R", "SM:x"], "has no ID"),
         (&[reference, reads, "-R", "ID:x", "-R", "ID:y"], "2 read groups for 1 lanes"),
         (&[reference, reads, "--memory", "1M", "-o", "x.bam"], "too little for sorting"),
-        (&[reference, reads, "--work", "nowhere", "-o", "x.bam"], "nowhere: is not a folder"),
+        (&[reference, reads, "--work", "nowhere", "-o", "x.bam"], "--work nowhere: is not a folder"),
         (&[reference, reads, "--interleaved", "--single"], "cannot be used with"),
         (&[reference], "required arguments"),
     ] {

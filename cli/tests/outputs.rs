@@ -166,7 +166,20 @@ fn several_outputs_appear_together_or_not_at_all() {
         let args = ["align", text(&genome), reads, "-o", text(&out), "--json", text(&taken)];
         refused(&args, 1, &why);
     }
+    fs::write(folder.join("reads.fq"), "@a\nACGT\n+\nFFFF\n").expect("a file");
+    let unmapped =
+        "NR == 1 { print \"@SQ\\tSN:c\\tLN:9\"; print \"a\\t4\\t*\\t0\\t0\\t*\\t*\\t0\\t0\\tACGT\\tFFFF\" }";
+    let (reads, out) = (folder.join("reads.fq"), folder.join("x.sam"));
+    let options =
+        ["--strategy", "default", "--reads", text(&reads), "-o", text(&out), "--json", text(&taken)];
+    refused(&[&["run"][..], &options, &["--", "awk", unmapped]].concat(), 1, &why);
+    fs::remove_file(reads).expect("a file");
     assert_eq!(names(&folder), before);
+
+    let pages = folder.join("pages");
+    fs::create_dir_all(pages.join("genuma-call.1")).expect("a folder");
+    refused(&["man", text(&pages)], 1, &["genuma-call.1: cannot write: Is a directory"]);
+    assert_eq!(names(&pages), ["genuma-call.1"]);
 
     let (pair, calls) = (folder.join("pair"), folder.join("calls"));
     fs::create_dir_all(pair.join("simulate.json")).expect("a folder");

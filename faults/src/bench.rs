@@ -172,7 +172,8 @@ impl Bench {
             after.retain(|name, _| want.files.contains_key(name));
             let run =
                 Run { case, ended: &ended, before, after: &after, want, root: &self.root, damaged: None };
-            let verdict_then = if ended.how == How::Exit(0) { run.same() } else { run.judge(None, None) };
+            let verdict_then =
+                if ended.how == How::Exit(0) { run.same(false) } else { run.judge(None, None) };
             if verdict_then.outcome != Outcome::Same {
                 return Ok(Some(verdict(Outcome::Lost, format!("then '{more}': {verdict_then}"))));
             }

@@ -39,8 +39,11 @@ impl Harm {
         }
     }
 
-    /// The file with this done to it at byte `at`, which is in it; `None` if that changes nothing.
+    /// The file with this done to it at byte `at`; `None` if that changes nothing.
     pub fn done(self, whole: &[u8], at: usize) -> Option<Vec<u8>> {
+        if at >= whole.len() {
+            return None;
+        }
         // What is random comes from the place.
         let mut rng = Rng::with_seed(at as u64);
         let end = (at + SECTOR).min(whole.len());
@@ -91,5 +94,6 @@ mod tests {
             }
         }
         assert_eq!(Harm::Zero.done(&[0; 9], 3), None);
+        assert_eq!(Harm::Flip.done(&[0; 9], 9), None);
     }
 }

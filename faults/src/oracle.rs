@@ -158,7 +158,7 @@ impl Run<'_> {
             How::Signal(9) if killed => self.whole_or_old(),
             How::Signal(signal) => verdict(Outcome::Signal, format!("{signal}; {}", self.last_words())),
             _ if self.ended.orphans => verdict(Outcome::Orphan, self.last_words()),
-            How::Exit(0) => self.same(),
+            How::Exit(0) => self.same(fault.is_some_and(|fault| fault.kind == Kind::Unlink)),
             How::Exit(101) => verdict(Outcome::Panic, self.last_words()),
             How::Exit(1) => self.untouched().unwrap_or_else(|| self.said(fault, seen)),
             How::Exit(code) => verdict(Outcome::Code, format!("{code}; {}", self.last_words())),
@@ -176,26 +176,29 @@ impl Run<'_> {
         lines[lines.len().saturating_sub(3)..].join(" | ")
     }
 
-    /// Whether all is as without the fault.
-    pub fn same(&self) -> Verdict {
+    /// Whether all is as without the fault, which may be that nothing could be removed.
+    pub fn same(&self, unlinked: bool) -> Verdict {
         if !self.case.exact {
             return verdict(Outcome::Same, "");
         }
         if self.ended.stdout != self.want.stdout {
             return verdict(Outcome::Differs, "standard output");
         }
-        match self.unlike() {
+        match self.unlike(unlinked) {
             Some(name) => verdict(Outcome::Differs, name),
             None => verdict(Outcome::Same, ""),
         }
     }
 
-    /// The first file that is not as without the fault.
-    fn unlike(&self) -> Option<String> {
-        // What could not be removed stays, and is said.
+    /// The first file that is not as it should be.
+    fn unlike(&self, unlinked: bool) -> Option<String> {
+        // What could not be removed stays: a work folder, which is said, and a result's old file, which the next run removes.
         let warned = self.ended.stderr.contains("warning: ");
-        let work = |name: &str| warned && self.keeps(name) && !self.want.files.contains_key(name);
-        let names = self.want.files.keys().chain(self.after.keys()).filter(|name| !work(name));
+        let stays = |name: &str| {
+            let old = unlinked && name.contains("/.") && name.ends_with(".partial");
+            (old || warned && self.keeps(name)) && !self.want.files.contains_key(name)
+        };
+        let names = self.want.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
         let unlike = |name: &&String| match (self.want.files.get(*name), self.after.get(*name)) {
             (Some(want), Some(is)) => lasting(name, want) != lasting(name, is),
             _ => true,

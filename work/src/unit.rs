@@ -155,16 +155,21 @@ impl Write for Summed {
                 self.sum.update(&bytes[..n]);
                 Ok(n)
             }
-            Err(error) => {
-                let kind = error.kind();
-                self.failed = Some(error);
-                Err(kind.into())
-            }
+            Err(error) => Err(self.keep(error)),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.flush().map_err(|error| self.keep(error))
+    }
+}
+
+impl Summed {
+    /// What stands for the file's own words until they are told.
+    fn keep(&mut self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        self.failed = Some(error);
+        kind.into()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use genuma_strategy::pages::shares;
 use genuma_strategy::run::{Plan, Summary};
+use genuma_work::publish::Set;
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -60,9 +61,9 @@ impl Outcome<'_> {
         }
     }
 
-    /// Writes all numbers to a file.
-    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        json::write(path, &self.json())
+    /// Writes all numbers to a file of `set`.
+    pub fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
+        json::add(path, &self.json(), set)
     }
 
     fn json(&self) -> Value {

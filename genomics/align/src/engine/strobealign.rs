@@ -10,13 +10,13 @@
 //! the calling thread, from Rust's allocator; the crate does not show where they are.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use genuma_reads::{ReadBatch, ReadRef};
-use genuma_work::publish::Set;
+use genuma_work::publish::{Partial, Set};
 use strobealign::aligner::{Aligner, Scores};
 use strobealign::chain::get_sorted_chains;
 use strobealign::chainer::{Chainer, ChainingParameters, MAXIMUM_QUERY_LENGTH};
@@ -110,27 +110,19 @@ pub fn build_index(reference: &Path, prefix: &Path, read_length: usize, threads:
     let bits = seeding.syncmer.pick_bits(&sequences);
     let (index, _) = make_index(&sequences, seeding, bits, FREQUENT, threads.max(1));
     let path = index_path(prefix, read_length);
-    let partial = super::with_added(&path, "partial");
-    let written = || {
-        index.write(&partial)?;
-        File::open(&partial)?.sync_all()?;
-        // The library writes it itself: that it is what was meant shows in what it holds, entry by entry.
-        Sum::of_file(&partial, threads)
-    };
-    let made = written().map_err(Error::io(&partial)).and_then(|made| {
-        same(&partial, &index, bits)?;
-        if sum()? != before {
-            let what = "changed while it was indexed".into();
-            return Err(Error::Reference { path: reference.into(), what });
-        }
-        fs::rename(&partial, &path).map_err(Error::io(&path))?;
-        Ok(made)
-    });
-    let made = made.inspect_err(|_| {
-        // The error that matters is the first one.
-        let _ = fs::remove_file(&partial);
-    })?;
-    Seal::write(PROGRAM, before, &[(path, made)], Set::default())
+    let file = Partial::create(&path)?;
+    // The library writes it itself, by name: that it is what was meant shows in what it holds, entry by entry.
+    let partial = file.waits_at().unwrap_or(&path).to_path_buf();
+    let written = index.write(&partial).and_then(|()| Sum::of_file(&partial, threads));
+    let made = written.map_err(Error::io(&path))?;
+    same(&partial, &index, bits)?;
+    if sum()? != before {
+        let what = "changed while it was indexed".into();
+        return Err(Error::Reference { path: reference.into(), what });
+    }
+    let mut set = Set::default();
+    set.add(file);
+    Seal::write(PROGRAM, before, &[(path, made)], set)
 }
 
 /// Sees that the seeds in a file, which is as long as it says, are those of an index.
