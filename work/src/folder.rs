@@ -153,7 +153,7 @@ pub fn discard(path: &Path) -> Result<(), Error> {
 fn stays(path: &Path, name: &str) -> bool {
     let spoken_of = |unit: &str| path.join(format!("{unit}.unit")).exists();
     is_unit(name)
-        || matches!(name, "reference.l2b" | "reference.mbw")
+        || matches!(name, "reference.l2b" | "reference.mbw" | "reference.l2b.seal")
         || name.strip_suffix(".bins").is_some_and(spoken_of)
 }
 
@@ -214,6 +214,7 @@ mod tests {
             ".recruit.unit.partial",
             "reference.fa",
             "reference.l2b",
+            "reference.l2b.seal",
         ] {
             fs::write(path.join(name), "x").unwrap();
         }
@@ -223,10 +224,10 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(left(&path), ["count.bins", "count.unit", LOCK, "reference.l2b"]);
+        assert_eq!(left(&path), ["count.bins", "count.unit", LOCK, "reference.l2b", "reference.l2b.seal"]);
         fs::write(path.join("read.bins"), "x").unwrap();
         drop(WorkFolder::open(&path, true).unwrap());
-        assert_eq!(left(&path).len(), 4);
+        assert_eq!(left(&path).len(), 5);
         let work = WorkFolder::open(&path, false).unwrap();
         assert_eq!(left(&path), [LOCK]);
         assert!(!work.leave());
