@@ -195,7 +195,8 @@ impl Run<'_> {
         // What could not be removed stays: a work folder, which is said, and a result's old file, which the next run removes.
         let warned = self.ended.stderr.contains("warning: ");
         let stays = |name: &str| {
-            let old = unlinked && name.contains("/.") && name.ends_with(".partial");
+            let hidden = name.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+            let old = unlinked && hidden && name.ends_with(".partial");
             (old || warned && self.keeps(name)) && !self.want.files.contains_key(name)
         };
         let names = self.want.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
