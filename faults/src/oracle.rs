@@ -167,7 +167,12 @@ impl Run<'_> {
 
     /// Whether the libraries below genuma ended it, which they do by a signal or a panic when there is no memory.
     fn says_no_memory(&self) -> bool {
-        let words = ["memory allocation of", "Fatal glibc error", "failed to allocate an alternative stack"];
+        let words = [
+            "memory allocation of",
+            "Fatal glibc error",
+            "failed to allocate an alternative stack",
+            "error: the system refuses",
+        ];
         words.iter().any(|words| self.ended.stderr.contains(words))
     }
 
@@ -195,7 +200,8 @@ impl Run<'_> {
         // What could not be removed stays: a work folder, which is said, and a result's old file, which the next run removes.
         let warned = self.ended.stderr.contains("warning: ");
         let stays = |name: &str| {
-            let old = unlinked && name.contains("/.") && name.ends_with(".partial");
+            let hidden = name.rsplit('/').next().is_some_and(|name| name.starts_with('.'));
+            let old = unlinked && hidden && name.ends_with(".partial");
             (old || warned && self.keeps(name)) && !self.want.files.contains_key(name)
         };
         let names = self.want.files.keys().chain(self.after.keys()).filter(|name| !stays(name));
