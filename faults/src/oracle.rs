@@ -167,12 +167,7 @@ impl Run<'_> {
 
     /// Whether the libraries below genuma ended it, which they do by a signal or a panic when there is no memory.
     fn says_no_memory(&self) -> bool {
-        let words = [
-            "memory allocation of",
-            "Fatal glibc error",
-            "failed to allocate an alternative stack",
-            "error: the system refuses",
-        ];
+        let words = ["memory allocation of", "Fatal glibc error", "failed to allocate an alternative stack"];
         words.iter().any(|words| self.ended.stderr.contains(words))
     }
 

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io;
-use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread;
@@ -11,6 +10,7 @@ use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::exit;
 
 use crate::publish::discard_unfinished;
 
@@ -82,7 +82,8 @@ fn is_ignored(signal: i32) -> bool {
 }
 
 /// Ends the program after a failure in the midst of anything, with exit code 1. The first that comes here tells of it. Another thread tidies
-/// up: this one may hold what that needs, so it does not wait for long.
+/// up: this one may hold what that needs, so it does not wait for long. Nothing runs at the exit: an allocator without memory dies of its own
+/// handlers there.
 pub fn give_up(tell: impl FnOnce()) -> ! {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Relaxed) {
