@@ -400,10 +400,12 @@ fn an_interrupted_run_leaves_nothing() {
     for (strategy, signal, code) in
         [("default", Signal::INT, 130), ("2xlocal", Signal::TERM, 143), ("default", Signal::HUP, 129)]
     {
-        let mut child = genuma()
-            .args(["run", "-v", "--strategy", strategy, "--reads", "reads.fq", "-o", "out/x.sam", "--"])
-            .arg(&endless)
+        // The tests may run under nohup.
+        let mut child = Command::new("env")
+            .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_genuma"), "run", "-v", "--strategy", strategy])
+            .args(["--reads", "reads.fq", "-o", "out/x.sam", "--", text(&endless)])
             .current_dir(&folder)
+            .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .expect("genuma starts");

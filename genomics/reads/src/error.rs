@@ -204,7 +204,7 @@ pub enum LineFault {
     #[error("'>' without a name: name every sequence")]
     NoName,
     /// A name that no SAM or VCF file may have in it.
-    #[error("sequence name \"{}\" {fault}, which SAM and VCF forbid: rename it", name.escape_default())]
+    #[error("sequence name \"{name}\" {fault}, which SAM and VCF forbid: rename it")]
     Name {
         /// The name.
         name: String,
