@@ -332,9 +332,8 @@ impl Run<'_> {
         for name in (0..contigs.len()).filter_map(|number| contigs.name(number as i32)) {
             fasta::check_name(name.as_bytes()).map_err(|fault| {
                 anyhow::anyhow!(
-                    "the index has a sequence \"{}\", whose name {fault}, which SAM forbids: rename it in the reference, and \
-                     make the index again",
-                    name.escape_default()
+                    "the index has a sequence \"{name}\", whose name {fault}, which SAM forbids: rename it in the reference, \
+                     and make the index again"
                 )
             })?;
         }

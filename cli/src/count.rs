@@ -12,8 +12,7 @@ use clap::value_parser;
 use genuma_kmers::{CountParams, MAX_SAMPLES, Scattered, Sorted, least_memory};
 use genuma_reads::{Lane, LaneFiles, Meter, check_lanes};
 use genuma_work::Watch;
-use genuma_work::clock::UnitCost;
-use genuma_work::clock::{Clock, process_cost};
+use genuma_work::clock::{Clock, UnitCost, process_cost};
 use tracing::{debug, info};
 
 use crate::call::{budget, room};

@@ -17,21 +17,25 @@ static ALLOCATOR: Given = Given;
 
 struct Given;
 
-// SAFETY: every call goes to mimalloc as it is; what comes back is handed on, or does not come back.
+// SAFETY: all contracts are mimalloc's, which keeps them; what it gives is handed on, or the call does not come back.
 unsafe impl GlobalAlloc for Given {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout, handed on.
         given(unsafe { MiMalloc.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's layout, handed on.
         given(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's memory, which came from mimalloc, and its layout.
         given(unsafe { MiMalloc.realloc(memory, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the same.
         unsafe { MiMalloc.dealloc(memory, layout) }
     }
 }
@@ -43,19 +47,21 @@ unsafe extern "C" {
     fn __real_realloc(memory: *mut c_void, size: usize) -> *mut c_void;
 }
 
-// SAFETY of the three: the C library's own contract, handed on.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_malloc(size: usize) -> *mut c_void {
+    // SAFETY: the caller keeps the C library's contract, or breaks it as it would without us.
     given(unsafe { __real_malloc(size) }, size)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_calloc(items: usize, size: usize) -> *mut c_void {
+    // SAFETY: the caller keeps the C library's contract, or breaks it as it would without us.
     given(unsafe { __real_calloc(items, size) }, items.saturating_mul(size))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller keeps the C library's contract, or breaks it as it would without us.
     given(unsafe { __real_realloc(memory, size) }, size)
 }
 

@@ -80,9 +80,10 @@ pub fn answer(asked: &clap::Error) -> ExitCode {
     // What is typed is quoted as it is where styles are shown.
     let typed = std::env::args_os().any(|arg| arg.to_string_lossy().contains(char::is_control));
     if asked.use_stderr() {
-        match typed {
-            true => text.lines().for_each(say),
-            false => drop(asked.print()),
+        if typed {
+            text.lines().for_each(say);
+        } else {
+            drop(asked.print());
         }
         return code;
     }

@@ -409,11 +409,7 @@ fn an_interrupted_run_leaves_nothing() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("genuma starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut said = String::new();
-        while !said.contains("all answered") {
-            assert!(stderr.read_line(&mut said).expect("lines") > 0, "it never answered: {said}");
-        }
+        let (mut stderr, mut said) = once_answered(&mut child);
         assert!(!processes(text(&endless)).is_empty());
         kill_process(Pid::from_child(&child), signal).expect("a process to signal");
         stderr.read_to_string(&mut said).expect("lines");
@@ -424,6 +420,16 @@ fn an_interrupted_run_leaves_nothing() {
             std::thread::yield_now();
         }
     }
+}
+
+/// Waits until an aligner has answered all; gives the run's messages from there on, and those before.
+fn once_answered(child: &mut std::process::Child) -> (BufReader<std::process::ChildStderr>, String) {
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains("all answered") {
+        assert!(stderr.read_line(&mut said).expect("lines") > 0, "it never answered: {said}");
+    }
+    (stderr, said)
 }
 
 /// genuma, without heed to SIGHUP if it is `deaf`, with an aligner that has answered all and does not end, and that aligner's name.
@@ -442,11 +448,7 @@ fn waiting(name: &str, deaf: bool) -> (std::process::Child, PathBuf) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("genuma starts");
-    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut said = String::new();
-    while !said.contains("all answered") {
-        assert!(stderr.read_line(&mut said).expect("lines") > 0, "it never answered: {said}");
-    }
+    once_answered(&mut child);
     assert!(!processes(text(&endless)).is_empty());
     (child, endless)
 }

@@ -8,8 +8,7 @@ use anyhow::Context;
 use genuma_kmers::{CountCheckpoint, CountParams, ReadCheckpoint, Sorted};
 use genuma_reads::{Lane, Meter};
 use genuma_work::Watch;
-use genuma_work::clock::Clock;
-use genuma_work::clock::UnitCost;
+use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::unit::Store;
 use tracing::{info, warn};
 
