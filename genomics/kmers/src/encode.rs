@@ -48,20 +48,46 @@ pub fn unpack(word: u64, k: u32) -> Vec<u8> {
 }
 
 /// Every window of `k` bases without a foreign letter, with its start in `seq`.
-pub fn kmers(seq: &[u8], k: u32) -> impl Iterator<Item = (usize, Kmer)> + '_ {
-    let (mask, top) = (mask(k), 2 * (k - 1));
-    let (mut forward, mut reverse, mut filled) = (0u64, 0u64, 0u32);
-    seq.iter().enumerate().filter_map(move |(i, &b)| {
-        let c = u64::from(dna::code(b));
-        if c > 3 {
-            filled = 0;
-            return None;
+pub fn kmers(seq: &[u8], k: u32) -> Kmers<'_> {
+    Kmers { seq, k: k as usize, mask: mask(k), top: 2 * (k - 1), end: 0, bases: 0, forward: 0, reverse: 0 }
+}
+
+/// The iterator of [`kmers`].
+#[derive(Debug, Clone)]
+pub struct Kmers<'a> {
+    seq: &'a [u8],
+    k: usize,
+    mask: u64,
+    top: u32,
+    /// One past the last base seen.
+    end: usize,
+    /// Bases since the last foreign letter.
+    bases: usize,
+    forward: u64,
+    reverse: u64,
+}
+
+impl Iterator for Kmers<'_> {
+    type Item = (usize, Kmer);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, Kmer)> {
+        while let Some(&base) = self.seq.get(self.end) {
+            self.end += 1;
+            let code = u64::from(dna::code(base));
+            if code > 3 {
+                self.bases = 0;
+                continue;
+            }
+            self.forward = ((self.forward << 2) | code) & self.mask;
+            self.reverse = (self.reverse >> 2) | ((3 - code) << self.top);
+            self.bases += 1;
+            if self.bases >= self.k {
+                return Some((self.end - self.k, Kmer { forward: self.forward, reverse: self.reverse }));
+            }
         }
-        forward = ((forward << 2) | c) & mask;
-        reverse = (reverse >> 2) | ((3 - c) << top);
-        filled = (filled + 1).min(k);
-        (filled == k).then(|| (i + 1 - k as usize, Kmer { forward, reverse }))
-    })
+        None
+    }
 }
 
 #[cfg(test)]

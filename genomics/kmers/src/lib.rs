@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use genuma_reads::Pair;
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
+pub use native::prefetch;
 pub use nodes::NodeShare;
 pub use pipeline::{Scattered, count};
 pub use plan::least_memory;

@@ -77,7 +77,7 @@ impl Trimmed {
 #[derive(Debug, Default)]
 pub struct Trimmer {
     counts: Trimmed,
-    codes: [Vec<u8>; 2],
+    coded: [Coded; 2],
 }
 
 fn shortened(mate: Mate<'_>, len: usize) -> Mate<'_> {
@@ -105,14 +105,48 @@ fn before_dark(seq: &[u8]) -> usize {
     if seq.len() - start >= DARK { start } else { seq.len() }
 }
 
-/// Two-bit codes of a sequence; what is no base counts as A, as seeds are checked afterwards.
-fn code(seq: &[u8], codes: &mut Vec<u8>) {
-    codes.clear();
-    codes.extend(seq.iter().map(|&b| dna::code(b) & 3));
+/// Bases of a mate as numbers, and what is looked for in them.
+#[derive(Debug, Default)]
+struct Coded {
+    /// Two-bit codes; what is no base counts as one, as seeds are checked afterwards.
+    codes: Vec<u8>,
+    /// For each base the word of [`SEED`] bases from there on; past the end there is A.
+    words: Vec<u32>,
+    /// Words half as long, while they are made.
+    halves: Vec<u32>,
 }
 
-fn word(codes: &[u8]) -> u32 {
-    codes.iter().fold(0, |word, &code| word << 2 | u32::from(code))
+impl Coded {
+    /// Reads a sequence, in loops that compilers make vectors of.
+    fn load(&mut self, seq: &[u8]) {
+        let Coded { codes, words, halves } = self;
+        codes.clear();
+        codes.extend(seq.iter().map(|b| (b >> 1 ^ b >> 2) & 3));
+        words.clear();
+        words.extend(codes.iter().map(|&code| u32::from(code)));
+        words.resize(seq.len() + SEED, 0);
+        for bases in [1, 2, 4, 8] {
+            std::mem::swap(words, halves);
+            words.clear();
+            words
+                .extend(halves.iter().zip(&halves[bases..]).map(|(here, there)| here << (2 * bases) | there));
+        }
+    }
+
+    /// Words of so many bases and more that the sequence holds whole; the rest of each is of no account.
+    fn words(&self, bases: usize) -> &[u32] {
+        &self.words[..(self.codes.len() + 1).saturating_sub(bases)]
+    }
+}
+
+/// Where words are that `wanted` wants, in order.
+fn find(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = usize> {
+    const BLOCK: usize = 16;
+    (0..).step_by(BLOCK).zip(words.chunks(BLOCK)).flat_map(move |(start, words)| {
+        let any = words.iter().fold(false, |any, &word| any | wanted(word));
+        let words = if any { words } else { &[] };
+        (start..).zip(words).filter(move |(_, word)| wanted(**word)).map(|(at, _)| at)
+    })
 }
 
 /// The reverse complement of [`SEED`] bases.
@@ -169,10 +203,10 @@ impl Trimmer {
             counts.tail_bases += (mate.seq.len() - kept) as u64;
             *mate = shortened(*mate, kept);
         }
-        for (mate, codes) in mates.iter().zip(&mut self.codes) {
-            code(mate.seq, codes);
+        for (mate, coded) in mates.iter().zip(&mut self.coded) {
+            coded.load(mate.seq);
         }
-        let [one, two] = &self.codes;
+        let [one, two] = &self.coded;
         let by_mates = fragment_by_mates(one, two);
         counts.folded += u64::from(folds(one)) + u64::from(folds(two));
         if let Some(fragment) = by_mates.or_else(|| fragment_by_adapter([one, two])) {
@@ -193,27 +227,19 @@ impl Trimmer {
 }
 
 /// Length of a fragment that ends inside a mate, by the overlap of both.
-fn fragment_by_mates(one: &[u8], two: &[u8]) -> Option<usize> {
+fn fragment_by_mates(one: &Coded, two: &Coded) -> Option<usize> {
     by_seeds(one, two).or_else(|| by_seeds(two, one))
 }
 
 /// Looks in `read` for the reverse complements of two seeds at the start of its `mate`.
-fn by_seeds(mate: &[u8], read: &[u8]) -> Option<usize> {
-    if mate.len() < 2 * SEED || read.len() < SEED {
-        return None;
-    }
-    let seeds = [0, SEED].map(|at| reversed(word(&mate[at..at + SEED])));
-    let mut window = word(&read[..SEED - 1]);
-    for (end, &code) in (SEED..).zip(&read[SEED - 1..]) {
-        window = window << 2 | u32::from(code);
-        for (i, seed) in seeds.iter().enumerate() {
-            let fragment = end + i * SEED;
-            if window == *seed && is_fragment(mate, read, fragment) {
-                return Some(fragment);
-            }
-        }
-    }
-    None
+fn by_seeds(mate: &Coded, read: &Coded) -> Option<usize> {
+    let [Some(&first), Some(&second)] = [0, SEED].map(|at| mate.words(SEED).get(at)) else { return None };
+    let seeds = [first, second].map(reversed);
+    find(read.words(SEED), |word| word == seeds[0] || word == seeds[1]).find_map(|at| {
+        let mut fragments =
+            (1..).zip(seeds).filter(|(_, seed)| read.words[at] == *seed).map(|(i, _)| at + i * SEED);
+        fragments.find(|&fragment| is_fragment(&mate.codes, &read.codes, fragment))
+    })
 }
 
 /// Whether the mates are two views of one fragment of that length, with adapters behind it.
@@ -239,24 +265,17 @@ fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
 const UNIT: usize = 6;
 
 /// Whether the end of a read is the reverse complement of an earlier part of it.
-fn folds(read: &[u8]) -> bool {
-    let Some(last) = read.len().checked_sub(SEED).filter(|&last| last >= SEED) else { return false };
-    let seed = reversed(word(&read[last..]));
-    let mut window = word(&read[..SEED - 1]);
-    for (at, &code) in read[SEED - 1..last].iter().enumerate() {
-        window = window << 2 | u32::from(code);
-        if window == seed {
-            // From the seed on both arms go inwards, to where the strand turns.
-            let arm = (last - at) / 2;
-            let inwards = read[at..at + arm].iter();
-            let backwards: Vec<u8> = read[read.len() - arm..].iter().rev().map(|c| 3 - c).collect();
-            let end = &read[last..];
-            let repeats =
-                (1..=UNIT).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
-            return !repeats && alike(inwards.take(2 * SEED), backwards.iter());
-        }
-    }
-    false
+fn folds(read: &Coded) -> bool {
+    let Coded { codes, words, .. } = read;
+    let Some(last) = codes.len().checked_sub(SEED).filter(|&last| last >= SEED) else { return false };
+    let seed = reversed(words[last]);
+    let Some(at) = find(&words[..=last - SEED], |word| word == seed).next() else { return false };
+    // From the seed on both arms go inwards, to where the strand turns.
+    let arm = (last - at) / 2;
+    let backwards: Vec<u8> = codes[codes.len() - arm..].iter().rev().map(|c| 3 - c).collect();
+    let end = &codes[last..];
+    let repeats = (1..=UNIT).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
+    !repeats && alike(codes[at..at + arm].iter().take(2 * SEED), backwards.iter())
 }
 
 /// Whether codes go on as a known adapter does.
@@ -268,17 +287,9 @@ fn is_adapter(codes: &[u8]) -> bool {
 }
 
 /// Where a known adapter begins in either mate.
-fn fragment_by_adapter(mates: [&[u8]; 2]) -> Option<usize> {
-    const LOW: u32 = (1 << (2 * MARK)) - 1;
-    let begins = |codes: &[u8]| {
-        let mut window = 0;
-        for (end, &code) in (1..).zip(codes) {
-            window = (window << 2 | u32::from(code)) & LOW;
-            if end >= MARK && MARKS.contains(&window) && is_adapter(&codes[end - MARK..]) {
-                return Some(end - MARK);
-            }
-        }
-        None
-    };
-    mates.iter().filter_map(|codes| begins(codes)).min()
+fn fragment_by_adapter(mates: [&Coded; 2]) -> Option<usize> {
+    let marked =
+        |word: u32| MARKS.iter().fold(false, |any, &mark| any | (word >> (2 * (SEED - MARK)) == mark));
+    let begins = |mate: &Coded| find(mate.words(MARK), marked).find(|&at| is_adapter(&mate.codes[at..]));
+    mates.into_iter().filter_map(begins).min()
 }

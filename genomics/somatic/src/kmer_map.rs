@@ -1,6 +1,10 @@
 //! k-mer → small number, for a few million k-mers looked up once per base of the input.
 //!
-//! Nearly all lookups miss, so a bitmap of one bit per hash, small enough for the cache, answers first.
+//! Nearly all lookups miss, so a Bloom filter answers first: three bits of a k-mer, all in one word, so that one cache line tells. With 16
+//! bits a k-mer and more it lets about one in a hundred others through. What a run of lookups needs is asked for before it is used, as
+//! filter and table outgrow the caches on a large genome.
+
+use genuma_kmers::prefetch;
 
 /// An open-addressing table from canonical k-mers to their rank in the list it was built from.
 #[derive(Debug, Default)]
@@ -13,27 +17,33 @@ pub struct KmerMap {
 
 const EMPTY: u32 = u32::MAX;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// k-mers looked up together.
+const TOGETHER: usize = 32;
 
 fn hash(kmer: u64) -> u64 {
     let x = kmer.wrapping_mul(SPREAD);
     (x ^ (x >> 29)).wrapping_mul(SPREAD)
 }
 
+/// The bits of a hash in its word of the filter.
+fn bits(hash: u64) -> u64 {
+    1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63)
+}
+
 impl KmerMap {
     /// Builds from `kmers`, which must be distinct; the value of each is its place in the iteration.
     pub fn new(kmers: impl ExactSizeIterator<Item = u64>) -> KmerMap {
         let slots = (kmers.len() * 2).next_power_of_two().max(64);
-        let bits = (kmers.len() * 16).next_power_of_two().max(1024);
+        let words = kmers.len().div_ceil(4).next_power_of_two().max(16);
         let mut map = KmerMap {
-            filter: vec![0; bits / 64],
-            filter_shift: 64 - bits.trailing_zeros(),
+            filter: vec![0; words],
+            filter_shift: 64 - words.trailing_zeros(),
             slots: vec![(0, EMPTY); slots],
             slot_shift: 64 - slots.trailing_zeros(),
         };
         for (rank, kmer) in kmers.enumerate() {
             let h = hash(kmer);
-            let bit = (h >> map.filter_shift) as usize;
-            map.filter[bit / 64] |= 1 << (bit % 64);
+            map.filter[(h >> map.filter_shift) as usize] |= bits(h);
             let mut at = (h >> map.slot_shift) as usize;
             while map.slots[at].1 != EMPTY {
                 at = (at + 1) & (slots - 1);
@@ -47,11 +57,45 @@ impl KmerMap {
     #[inline]
     pub fn get(&self, kmer: u64) -> Option<u32> {
         let h = hash(kmer);
-        let bit = (h >> self.filter_shift) as usize;
-        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
-            return None;
+        if self.may_have(h) { self.rank(kmer, h) } else { None }
+    }
+
+    /// Calls `found` with each of the canonical k-mers that is there, what came with it, and its rank, in order.
+    pub fn get_all<T: Copy + Default>(
+        &self,
+        mut kmers: impl Iterator<Item = (T, u64)>,
+        mut found: impl FnMut(T, u64, u32),
+    ) {
+        let mut asked = [(T::default(), 0, 0); TOGETHER];
+        loop {
+            let mut n = 0;
+            for (asked, (what, kmer)) in asked.iter_mut().zip(kmers.by_ref()) {
+                let h = hash(kmer);
+                prefetch(&self.filter[(h >> self.filter_shift) as usize]);
+                *asked = (what, kmer, h);
+                n += 1;
+            }
+            for &(what, kmer, h) in &asked[..n] {
+                if self.may_have(h)
+                    && let Some(rank) = self.rank(kmer, h)
+                {
+                    found(what, kmer, rank);
+                }
+            }
+            if n < TOGETHER {
+                return;
+            }
         }
-        let mut at = (h >> self.slot_shift) as usize;
+    }
+
+    #[inline]
+    fn may_have(&self, hash: u64) -> bool {
+        !self.filter[(hash >> self.filter_shift) as usize] & bits(hash) == 0
+    }
+
+    #[inline]
+    fn rank(&self, kmer: u64, hash: u64) -> Option<u32> {
+        let mut at = (hash >> self.slot_shift) as usize;
         loop {
             let (key, rank) = self.slots[at];
             if rank == EMPTY {
@@ -80,6 +124,9 @@ mod tests {
             for i in n..n + 1000 {
                 assert_eq!(map.get(key(i)), None);
             }
+            let mut found = Vec::new();
+            map.get_all((0..n + 100).map(|i| (i, key(i))), |i, kmer, rank| found.push((i, kmer, rank)));
+            assert_eq!(found, (0..n).map(|i| (i, key(i), i as u32)).collect::<Vec<_>>());
         }
     }
 }

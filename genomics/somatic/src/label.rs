@@ -95,12 +95,8 @@ impl Prepare for Spelling {
 
 /// The k-mers of a sequence that are in `map`, appended to `out` by position.
 pub fn lookup(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
-    for (at, kmer) in kmers(seq, k) {
-        let canonical = kmer.canonical();
-        if let Some(rank) = map.get(canonical) {
-            out.push(KmerHit { at: at as u32, span: k, rank, forward: canonical == kmer.forward });
-        }
-    }
+    let all = kmers(seq, k).map(|(at, kmer)| ((at as u32, kmer.forward <= kmer.reverse), kmer.canonical()));
+    map.get_all(all, |(at, forward), _, rank| out.push(KmerHit { at, span: k, rank, forward }));
 }
 
 /// The interesting k-mers of one read, appended to `out` by position; repeats that were spelled come last.
