@@ -43,8 +43,7 @@ const PER_FILE: u64 = 1 << 20;
 ///   -o x.gkt   a table that `genuma query` reads, on flash, without loading it
 ///   -o x.tsv   text: the k-mer and a column for each sample
 ///
-/// The same reads and parameters give the same k-mers and counts, whatever the threads and the memory.
-/// They give the same bytes, too, unless memory is short for a table's filter: a warning tells it.
+/// The same reads and parameters give the same bytes, whatever the threads and the memory.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Count the k-mers of one sample, or of several jointly",

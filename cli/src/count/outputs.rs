@@ -10,7 +10,6 @@ use genuma_reads::dna;
 use genuma_work::clock::{UnitCost, process_cost};
 use genuma_work::publish::{AtomicFile, Set};
 use serde_json::json;
-use tracing::warn;
 
 use super::Named;
 use super::note::Note;
@@ -87,19 +86,9 @@ fn table<const S: usize>(
     if bytes.len() > MAX_NOTE {
         return Err(Usage("the names of the samples are too long: shorten them".to_owned()).into());
     }
-    let mut spec = Spec { hot_entries, note: bytes, ..Spec::new(note.value_bytes(), entries) };
-    while spec.filter_bits > 0 && spec.memory() > memory / 2 {
-        spec.filter_bits -= 1;
-    }
-    if spec.filter_bits < Spec::new(0, 0).filter_bits {
-        warn!(
-            "{}: the filter that tells absent k-mers has {} bits a k-mer to stay within the memory: looking absent ones up \
-             takes longer; raise --memory for a whole filter",
-            path.display(),
-            spec.filter_bits
-        );
-    }
-    sorted.shrink(memory.saturating_sub(spec.memory()))?;
+    let spec =
+        Spec { hot_entries, note: bytes, memory: memory / 2, ..Spec::new(note.value_bytes(), entries) };
+    sorted.shrink(memory.saturating_sub(spec.held()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each(|kmer, counts| {
         let weight = counts.iter().map(|&count| u64::from(count)).sum();

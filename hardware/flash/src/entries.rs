@@ -4,7 +4,7 @@ use genuma_machine::placement::Placed;
 
 use crate::Error;
 use crate::file;
-use crate::format::{self, Page};
+use crate::format::Page;
 use crate::table::{Checked, Table};
 
 /// Pages read at once: 1 MiB.
@@ -58,12 +58,7 @@ impl<'t> Entries<'t> {
         let first = self.read;
         let pages = AT_ONCE.min(self.table.pages() - first) as usize;
         let pages = &mut self.buffer[..pages];
-        let read = file::read_pages(&self.table.file, pages, first + 1);
-        read.map_err(|source| Error::Read {
-            path: self.table.path.clone(),
-            part: format::part(first),
-            source,
-        })?;
+        file::read_pages(&self.table.path, &self.table.file, pages, first)?;
         for (page, number) in pages.iter().zip(first..) {
             self.table.check(number, page)?;
         }

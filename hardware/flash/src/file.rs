@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Once;
 
-use crate::format::{PAGE, Page};
+use crate::Error;
+use crate::format::{self, PAGE, Page};
 
 /// Opens with `O_DIRECT`, and without it where that is refused.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
@@ -40,7 +41,12 @@ pub fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
     file.write_all_at(bytemuck::cast_slice(pages), first * PAGE as u64)
 }
 
-/// Reads pages from page `first` of the file on.
-pub fn read_pages(file: &File, pages: &mut [Page], first: u64) -> io::Result<()> {
-    file.read_exact_at(bytemuck::cast_slice_mut(pages), first * PAGE as u64)
+/// Reads pages of entries of the table `path`, from page `first` on, counted from 0.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_pages(path: &Path, file: &File, pages: &mut [Page], first: u64) -> Result<(), Error> {
+    // Page 0 of the file is the header.
+    let read = file.read_exact_at(bytemuck::cast_slice_mut(pages), (first + 1) * PAGE as u64);
+    read.map_err(|source| Error::Read { path: path.to_path_buf(), part: format::part(first), source })
 }

@@ -4,14 +4,13 @@
 //! has one bit in each.
 
 use bytemuck::{Pod, Zeroable};
+use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 
 use crate::hash::below;
 use crate::native::{self, prefetch};
 
 /// Words of a block.
 const WORDS: usize = 8;
-/// A filter that is being made has a multiple of so many blocks, so that it can be folded.
-const FOLDS: usize = 1 << 10;
 /// Blocks of a part of a filter: 1 MiB. As many keys of a part wait to be added to it.
 const PART: usize = 1 << 14;
 /// Places of those that wait from part to part: a cache line more than there are, so that where parts are written does not fall on the
@@ -57,82 +56,104 @@ impl Block {
 /// Blocks for so many keys of so many bits each.
 pub fn blocks_for(keys: u64, bits_per_key: u32) -> usize {
     let bits = u128::from(keys) * u128::from(bits_per_key);
-    (bits.div_ceil(u128::from(Block::zeroed().0.len() as u64 * 64)) as usize).next_multiple_of(FOLDS)
+    bits.div_ceil(u128::from(u64::BITS) * WORDS as u128) as usize
 }
 
-/// Adds the keys with these hashes to a filter of at least one block.
+/// Adds the keys with these hashes to some blocks of a filter of `all`, from block `first` on, to which all of them belong.
 #[inline(always)]
-pub fn add(blocks: &mut [Block], hashes: &[u64]) {
+pub fn add(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
     for (i, &hash) in hashes.iter().enumerate() {
         if let Some(&next) = hashes.get(i + AHEAD) {
-            fetch(blocks, next);
+            prefetch(&blocks[below(next, all) - first]);
         }
-        blocks[below(hash, blocks.len())].add(hash);
+        blocks[below(hash, all) - first].add(hash);
     }
 }
 
-/// Keys on their way into a filter, gathered by the part of it that they belong to, so that a processor's caches hold what is written.
+/// A filter that is being made, so many blocks at a time as there is memory for. Keys are gathered by the part of it that they belong to,
+/// so that a processor's caches hold what is written.
 #[derive(Debug)]
-pub struct Gather {
+pub struct Making {
     /// Blocks of the filter.
-    blocks: usize,
+    all: usize,
+    /// The first of those that are made now.
+    first: usize,
+    blocks: Placed<Block>,
     /// Hashes that wait, [`STRIDE`] places for each part.
     waiting: Vec<u64>,
     /// Of each part how many wait.
     filled: Vec<u32>,
 }
 
-impl Gather {
-    /// Bytes for a filter of so many blocks.
-    pub fn memory(blocks: usize) -> u64 {
-        (blocks.div_ceil(PART) * (STRIDE * size_of::<u64>() + size_of::<u32>())) as u64
+impl Making {
+    /// Bytes of a part with the keys that wait for it.
+    const EACH: u64 = (PART * size_of::<Block>() + STRIDE * size_of::<u64>() + size_of::<u32>()) as u64;
+
+    /// So many blocks of a filter of `all` are made at a time in `bytes` of memory: all of them, or whole parts, at least one.
+    fn at_once(all: usize, bytes: u64) -> usize {
+        all.min(((bytes / Self::EACH).max(1) as usize).saturating_mul(PART))
     }
 
-    /// For a filter of so many blocks.
-    pub fn new(blocks: usize) -> Self {
-        let parts = blocks.div_ceil(PART);
-        Self { blocks, waiting: vec![0; parts * STRIDE], filled: vec![0; parts] }
+    /// Bytes of memory for a filter of `all` blocks when there are `bytes`.
+    pub fn memory(all: usize, bytes: u64) -> u64 {
+        Self::at_once(all, bytes).div_ceil(PART) as u64 * Self::EACH
     }
 
-    /// Adds the key with this hash to the filter, in the end.
+    /// For a filter of up to `all` blocks in so many bytes of memory; begins one of so many.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn new(all: usize, bytes: u64) -> Result<Self, placement::Error> {
+        let at = Placement { policy: Policy::Local, pages: Pages::Transparent };
+        let blocks = Placed::zeroed(Self::at_once(all, bytes), &at)?;
+        let parts = blocks.len().div_ceil(PART);
+        Ok(Self { all, first: 0, blocks, waiting: vec![0; parts * STRIDE], filled: vec![0; parts] })
+    }
+
+    /// Blocks of the filter, and the first of those that are made now.
+    pub fn begun(&self) -> (usize, usize) {
+        (self.all, self.first)
+    }
+
+    /// How many blocks are made at a time.
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Begins the blocks from `first` on of a filter of `all`.
+    pub fn begin(&mut self, all: usize, first: usize) {
+        (self.all, self.first) = (all, first);
+        self.filled.fill(0);
+        self.blocks.fill(Block::zeroed());
+    }
+
+    /// Adds the key with this hash to the blocks that are made now, in the end, if it belongs to one of them.
     #[inline]
-    pub fn push(&mut self, hash: u64, filter: &mut [Block]) {
-        if self.blocks == 0 {
+    pub fn push(&mut self, hash: u64) {
+        // What lies before the first is beyond the last, too.
+        let block = below(hash, self.all).wrapping_sub(self.first);
+        if block >= self.blocks.len() {
             return;
         }
-        let part = below(hash, self.blocks) / PART;
+        let part = block / PART;
         self.waiting[part * STRIDE + self.filled[part] as usize] = hash;
         self.filled[part] += 1;
         if self.filled[part] as usize == PART {
-            self.empty(part, filter);
+            self.empty(part);
         }
     }
 
-    /// Adds all that wait.
-    pub fn finish(&mut self, filter: &mut [Block]) {
-        (0..self.filled.len()).for_each(|part| self.empty(part, filter));
+    /// The blocks that are made now, with all keys that were pushed.
+    pub fn finish(&mut self) -> &[Block] {
+        (0..self.filled.len()).for_each(|part| self.empty(part));
+        &self.blocks[..self.blocks.len().min(self.all - self.first)]
     }
 
     #[cold]
-    fn empty(&mut self, part: usize, filter: &mut [Block]) {
+    fn empty(&mut self, part: usize) {
         let filled = std::mem::take(&mut self.filled[part]) as usize;
-        native::add(filter, &self.waiting[part * STRIDE..][..filled]);
+        native::add(&mut self.blocks, self.first, self.all, &self.waiting[part * STRIDE..][..filled]);
     }
-}
-
-/// Halves a filter that was made for more keys than came, as often as `bits_per_key` allows: a key's block in the half is half of its block,
-/// rounded down, and its bits are the same. Returns the number of blocks left; they are the first ones.
-pub fn fold(blocks: &mut [Block], keys: u64, bits_per_key: u32) -> usize {
-    let needed = u128::from(keys) * u128::from(bits_per_key);
-    let mut len = blocks.len();
-    while len > 1 && len.is_multiple_of(2) && (len / 2) as u128 * (WORDS as u128 * 64) >= needed {
-        len /= 2;
-        for half in 0..len {
-            let (a, b) = (blocks[2 * half], blocks[2 * half + 1]);
-            blocks[half] = Block(std::array::from_fn(|word| a.0[word] | b.0[word]));
-        }
-    }
-    len
 }
 
 /// Asks for the block of a hash.
@@ -168,6 +189,10 @@ mod tests {
         plain[0]
     }
 
+    fn add_to(blocks: &mut [Block], hashes: &[u64]) {
+        add(blocks, 0, blocks.len(), hashes);
+    }
+
     /// Keys as different as neighbouring numbers, and as sorted k-mers that share all but their ends.
     fn keys(n: u64) -> impl Iterator<Item = u64> {
         (0..n).map(|i| if i % 2 == 0 { i } else { i << 40 })
@@ -178,7 +203,7 @@ mod tests {
         let n = 200_000;
         for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
             let mut blocks = vec![Block::zeroed(); blocks_for(n, bits)];
-            keys(n).for_each(|key| add(&mut blocks, &[hash(key)]));
+            keys(n).for_each(|key| add_to(&mut blocks, &[hash(key)]));
             assert!(keys(n).all(|key| may_have(&blocks, key)));
             let absent = (0..n).map(|i| (1 << 63) | i);
             let wrong = absent.filter(|&key| may_have(&blocks, key)).count();
@@ -187,30 +212,24 @@ mod tests {
     }
 
     #[test]
-    fn a_folded_filter_is_one_made_small() {
-        let n = 5000;
-        let mut large = vec![Block::zeroed(); 64 * FOLDS];
-        keys(n).for_each(|key| add(&mut large, &[hash(key)]));
-        let len = fold(&mut large, n, 12);
-        assert!((118..=235).contains(&len), "{len} blocks");
-        let mut small = vec![Block::zeroed(); len];
-        keys(n).for_each(|key| add(&mut small, &[hash(key)]));
-        assert_eq!(large[..len], small);
-    }
-
-    #[test]
-    fn gathered_keys_make_the_same_filter() {
+    fn a_filter_made_in_pieces_is_the_same() {
         let n = 300_000;
-        for blocks in [1, PART, 3 * PART + 5] {
-            let hashes: Vec<u64> = keys(n).map(hash).collect();
-            let (mut gathered, mut plain) = (vec![Block::zeroed(); blocks], vec![Block::zeroed(); blocks]);
-            let mut gather = Gather::new(blocks);
-            hashes.iter().for_each(|&hash| gather.push(hash, &mut gathered));
-            gather.finish(&mut gathered);
-            add(&mut plain, &hashes);
-            assert!(gathered == plain, "{blocks} blocks");
+        let hashes: Vec<u64> = keys(n).map(hash).collect();
+        for all in [1, PART, 3 * PART + 5] {
+            let mut plain = vec![Block::zeroed(); all];
+            add_to(&mut plain, &hashes);
+            for bytes in [0, 2 * Making::EACH, u64::MAX] {
+                let mut making = Making::new(4 * PART, bytes).unwrap();
+                let mut made = Vec::new();
+                while made.len() < all {
+                    making.begin(all, made.len());
+                    hashes.iter().for_each(|&hash| making.push(hash));
+                    made.extend_from_slice(making.finish());
+                }
+                assert!(made == plain, "{all} blocks in {bytes} bytes");
+            }
         }
-        Gather::new(0).push(3, &mut []);
+        Making::new(0, u64::MAX).unwrap().push(3);
     }
 
     #[test]

@@ -17,32 +17,32 @@ pub fn prefetch<T>(place: &T) {
 }
 
 /// [`filter::add`] with the widest vectors there are.
-pub fn add(blocks: &mut [Block], hashes: &[u64]) {
+pub fn add(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
     #[cfg(target_arch = "x86_64")]
     {
         let avx2 = std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi2");
         if avx2 && std::arch::is_x86_feature_detected!("avx512f") {
             // SAFETY: the processor has these instructions.
-            return unsafe { add_avx512(blocks, hashes) };
+            return unsafe { add_avx512(blocks, first, all, hashes) };
         }
         if avx2 {
             // SAFETY: the processor has these instructions.
-            return unsafe { add_avx2(blocks, hashes) };
+            return unsafe { add_avx2(blocks, first, all, hashes) };
         }
     }
-    filter::add(blocks, hashes);
+    filter::add(blocks, first, all, hashes);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,bmi2")]
-fn add_avx512(blocks: &mut [Block], hashes: &[u64]) {
-    filter::add(blocks, hashes);
+fn add_avx512(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
+    filter::add(blocks, first, all, hashes);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi2")]
-fn add_avx2(blocks: &mut [Block], hashes: &[u64]) {
-    filter::add(blocks, hashes);
+fn add_avx2(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
+    filter::add(blocks, first, all, hashes);
 }
 
 /// [`filter::sieve`] with the widest vectors there are.

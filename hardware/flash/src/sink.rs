@@ -28,6 +28,13 @@ struct Piece {
     first: u64,
 }
 
+/// A part after the pages that is being written.
+pub(crate) struct Part {
+    offset: u64,
+    bytes: u64,
+    checksum: format::Checksum,
+}
+
 /// The file, which is partial until it is published.
 #[derive(Debug)]
 pub(crate) struct Sink {
@@ -150,31 +157,62 @@ impl Sink {
         self.writing.end().map_err(|source| Error::Write { path: self.path().to_path_buf(), source })
     }
 
-    /// Writes bytes from the start of a page on, and fills their last page with zeros.
+    /// Waits until all full pages are written, and opens the file to read them again.
+    ///
+    /// # Errors
+    /// The disk is full or refuses.
+    pub fn written(&mut self) -> Result<File, Error> {
+        // A buffer comes back when it is written: once all have gone, all before is.
+        for _ in 0..BUFFERS {
+            self.hand_over()?;
+        }
+        let path = self.partial.waits_at().unwrap_or(self.path());
+        file::open_direct(path).map_err(|source| Error::Open { path: self.path().to_path_buf(), source })
+    }
+
+    /// Begins a part at the page that comes next.
+    pub fn part(&self) -> Part {
+        Part { offset: self.page_number() * PAGE as u64, bytes: 0, checksum: format::Checksum::default() }
+    }
+
+    /// Writes more bytes of a part.
+    ///
+    /// # Errors
+    /// The disk is full or refuses.
+    pub fn put(&mut self, part: &mut Part, mut bytes: &[u8]) -> Result<(), Error> {
+        part.checksum.add(bytes);
+        while !bytes.is_empty() {
+            let at = part.bytes as usize % PAGE;
+            let (now, rest) = bytes.split_at(bytes.len().min(PAGE - at));
+            self.page().0[at..at + now.len()].copy_from_slice(now);
+            part.bytes += now.len() as u64;
+            bytes = rest;
+            if at + now.len() == PAGE {
+                self.next_page()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a part, and leaves zeros in the rest of its last page.
+    ///
+    /// # Errors
+    /// The disk is full or refuses.
+    pub fn end_part(&mut self, part: &Part) -> Result<Section, Error> {
+        if !part.bytes.is_multiple_of(PAGE as u64) {
+            self.next_page()?;
+        }
+        Ok(Section { offset: part.offset, bytes: part.bytes, checksum: part.checksum.finish() })
+    }
+
+    /// Writes a part whose bytes are there.
     ///
     /// # Errors
     /// The disk is full or refuses.
     pub fn section(&mut self, pieces: &[&[u8]]) -> Result<Section, Error> {
-        let offset = self.page_number() * PAGE as u64;
-        let mut checksum = format::Checksum::default();
-        let mut at = 0;
-        for mut bytes in pieces.iter().copied() {
-            checksum.add(bytes);
-            while !bytes.is_empty() {
-                let (now, rest) = bytes.split_at(bytes.len().min(PAGE - at));
-                self.page().0[at..at + now.len()].copy_from_slice(now);
-                (at, bytes) = (at + now.len(), rest);
-                if at == PAGE {
-                    self.next_page()?;
-                    at = 0;
-                }
-            }
-        }
-        if at > 0 {
-            self.next_page()?;
-        }
-        let bytes = pieces.iter().map(|bytes| bytes.len() as u64).sum();
-        Ok(Section { offset, bytes, checksum: checksum.finish() })
+        let mut part = self.part();
+        pieces.iter().try_for_each(|bytes| self.put(&mut part, bytes))?;
+        self.end_part(&part)
     }
 
     /// Writes the header: what is left to be done is to publish.

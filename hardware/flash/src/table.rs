@@ -225,12 +225,7 @@ impl Table {
         let mut pages: Placed<Page> =
             Placed::zeroed(self.pages() as usize, &self.placement).map_err(memory)?;
         for (piece, first) in pages.chunks_mut(256).zip((0..).step_by(256)) {
-            let read = file::read_pages(&self.file, piece, first + 1);
-            read.map_err(|source| Error::Read {
-                path: self.path.clone(),
-                part: format::part(first),
-                source,
-            })?;
+            file::read_pages(&self.path, &self.file, piece, first)?;
             for (page, number) in piece.iter().zip(first..) {
                 self.check(number, page)?;
             }

@@ -6,18 +6,22 @@ use genuma_machine::placement::{Pages, Placed, Placement, Policy};
 use genuma_work::publish::Partial;
 
 use crate::Error;
-use crate::filter::{self, Block, Gather};
-use crate::format::{Header, KEY, MAX_NOTE, MAX_VALUE, Shape};
+use crate::file;
+use crate::filter::{self, Making};
+use crate::format::{self, Header, KEY, MAX_NOTE, MAX_VALUE, PAGE, Page, Section, Shape};
 use crate::hash::hash;
 use crate::hot::{Chooser, Hot};
 use crate::sink::Sink;
+
+/// Pages that are read again at once: 1 MiB.
+const AT_ONCE: usize = 256;
 
 /// What a table is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Bytes of every value: 0 to [`MAX_VALUE`].
     pub value_bytes: usize,
-    /// How many entries there will be at most. The filter is made for so many, and made smaller when less than half of them come.
+    /// How many entries there will be at most. When fewer come, all are read again to make the filter.
     pub entries: u64,
     /// Bits of the filter for each entry, up to 64; 0 for no filter. With 12 about 4 absent keys in 1000 are not told.
     pub filter_bits: u32,
@@ -25,22 +29,38 @@ pub struct Spec {
     pub hot_entries: usize,
     /// Up to [`MAX_NOTE`] bytes that the reader finds again.
     pub note: Vec<u8>,
+    /// Bytes of memory to write in. They do not show in the table: a filter that is too large for them is made in pieces, and all entries are
+    /// read again for each piece but the first.
+    pub memory: u64,
 }
 
 impl Spec {
-    /// For at most `entries` entries with values of `value_bytes`: a filter of 12 bits a key, no hot entries, no note.
+    /// For at most `entries` entries with values of `value_bytes`: a filter of 12 bits a key, no hot entries, no note, any memory.
     pub fn new(value_bytes: usize, entries: u64) -> Spec {
-        Spec { value_bytes, entries, filter_bits: 12, hot_entries: 0, note: Vec::new() }
+        Spec { value_bytes, entries, filter_bits: 12, hot_entries: 0, note: Vec::new(), memory: u64::MAX }
     }
 
-    /// Bytes of memory that writing takes at most: filter and the keys on their way into it, first keys of pages, candidates for hot entries, and 2 MiB to write from.
+    /// Bytes of memory that writing takes at most, beyond [`Spec::memory`] only where that is too little for the first keys of pages,
+    /// candidates for hot entries, 2 MiB to write from, 1 MiB to read into, and 1.1 MiB of the filter.
     /// Transparent huge pages may round the filter up to 2 MiB.
-    pub fn memory(&self) -> u64 {
-        let blocks = filter::blocks_for(self.entries, self.filter_bits);
-        let filter = blocks as u64 * size_of::<Block>() as u64 + Gather::memory(blocks);
+    pub fn held(&self) -> u64 {
+        self.beside_filter() + Making::memory(self.blocks(), self.for_filter())
+    }
+
+    fn beside_filter(&self) -> u64 {
         let value = self.value_bytes.min(MAX_VALUE);
         let index = Shape::new(value).pages(self.entries) * KEY as u64;
-        filter + index + Chooser::memory(self.hot_entries, value) + Sink::MEMORY
+        index + Chooser::memory(self.hot_entries, value) + Sink::MEMORY + (AT_ONCE * PAGE) as u64
+    }
+
+    /// Bytes of memory to make the filter in.
+    fn for_filter(&self) -> u64 {
+        self.memory.saturating_sub(self.beside_filter())
+    }
+
+    /// Blocks of the filter when as many entries come as announced.
+    fn blocks(&self) -> usize {
+        filter::blocks_for(self.entries, self.filter_bits)
     }
 
     /// Says what is impossible about it.
@@ -103,9 +123,7 @@ pub struct TableWriter {
     first: u64,
     last: u64,
     firsts: Vec<u64>,
-    filter: Placed<Block>,
-    /// Keys that are still to be added to the filter.
-    gather: Gather,
+    filter: Making,
     chooser: Chooser,
 }
 
@@ -118,16 +136,13 @@ impl TableWriter {
         let path = path.as_ref();
         spec.check(path)?;
         let shape = Shape::new(spec.value_bytes);
-        let blocks = filter::blocks_for(spec.entries, spec.filter_bits);
-        let at = Placement { policy: Policy::Local, pages: Pages::Transparent };
-        let filter = Placed::zeroed(blocks, &at)
+        let filter = Making::new(spec.blocks(), spec.for_filter())
             .map_err(|source| Error::Memory { path: path.to_path_buf(), source })?;
         let chooser = Chooser::new(spec.hot_entries, spec.value_bytes);
         let mut sink = Sink::create(path)?;
         // The header's place; what it says is known at the end.
         sink.page();
         sink.next_page()?;
-        let (firsts, gather) = (Vec::new(), Gather::new(blocks));
         Ok(TableWriter {
             sink,
             spec,
@@ -136,9 +151,8 @@ impl TableWriter {
             on_page: 0,
             first: 0,
             last: 0,
-            firsts,
+            firsts: Vec::new(),
             filter,
-            gather,
             chooser,
         })
     }
@@ -170,7 +184,7 @@ impl TableWriter {
         self.on_page += 1;
         self.last = key;
         self.entries += 1;
-        self.gather.push(hash(key), &mut self.filter);
+        self.filter.push(hash(key));
         self.chooser.offer(key, value, weight);
         if self.on_page == self.shape.per_page { self.end_page() } else { Ok(()) }
     }
@@ -201,13 +215,8 @@ impl TableWriter {
         if self.on_page > 0 {
             self.end_page()?;
         }
-        self.gather.finish(&mut self.filter);
-        let blocks = match self.entries {
-            0 => 0,
-            entries => filter::fold(&mut self.filter, entries, self.spec.filter_bits),
-        };
         let index = self.sink.section(&[bytemuck::cast_slice(&self.firsts)])?;
-        let filter = self.sink.section(&[bytemuck::cast_slice(&self.filter[..blocks])])?;
+        let filter = self.write_filter()?;
         let (keys, values) = self.chooser.finish();
         let hot = self.sink.section(&[bytemuck::cast_slice(&keys), &values])?;
         let (first, last, note) = (self.first, self.last, self.spec.note);
@@ -216,5 +225,42 @@ impl TableWriter {
         let table = self.sink.finish(&header.page())?;
         let (entries, pages, hot) = (header.entries, header.pages(), header.hot_entries());
         Ok((Written { entries, pages, hot, bytes: header.file_bytes() }, table))
+    }
+
+    /// Writes the filter. A piece that was not made while entries came is made of those in the file.
+    fn write_filter(&mut self) -> Result<Section, Error> {
+        let blocks = filter::blocks_for(self.entries, self.spec.filter_bits);
+        let mut part = self.sink.part();
+        for first in (0..blocks).step_by(self.filter.len().max(1)) {
+            if self.filter.begun() != (blocks, first) {
+                self.filter.begin(blocks, first);
+                self.push_again()?;
+            }
+            self.sink.put(&mut part, bytemuck::cast_slice(self.filter.finish()))?;
+        }
+        self.sink.end_part(&part)
+    }
+
+    /// Reads all entries again and adds their keys to the piece of the filter that is made now.
+    fn push_again(&mut self) -> Result<(), Error> {
+        let file = self.sink.written()?;
+        let path = self.sink.path();
+        let at = Placement { policy: Policy::Local, pages: Pages::Base };
+        let mut buffer = Placed::<Page>::zeroed(AT_ONCE, &at)
+            .map_err(|source| Error::Memory { path: path.to_path_buf(), source })?;
+        let pages = self.shape.pages(self.entries);
+        for first in (0..pages).step_by(AT_ONCE) {
+            let read = &mut buffer[..AT_ONCE.min((pages - first) as usize)];
+            file::read_pages(path, &file, read, first)?;
+            for (page, number) in read.iter().zip(first..) {
+                if !page.whole(number + 1) {
+                    let (path, part) = (path.to_path_buf(), format::part(number));
+                    return Err(Error::Damaged { path, part, what: "its checksum is another" });
+                }
+                let keys = self.shape.keys(page, self.shape.in_page(number, self.entries));
+                keys.iter().for_each(|&key| self.filter.push(hash(key)));
+            }
+        }
+        Ok(())
     }
 }

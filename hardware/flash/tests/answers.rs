@@ -181,12 +181,17 @@ fn a_page_that_many_keys_want_is_read_once() {
 #[test]
 fn the_same_entries_make_the_same_bytes() {
     let folder = TempDir::new().unwrap();
-    let weights: BTreeMap<u64, u64> = (0..5000).map(|i| (i * i, i % 7)).collect();
-    let bytes = [6000, 5000].map(|entries| {
+    // A filter of three pieces of the least size, and most of a fourth.
+    let weights: BTreeMap<u64, u64> = (0..2_500_000).map(|i| (i * i, i % 7)).collect();
+    let count = weights.len() as u64;
+    let bytes = [(count, u64::MAX), (count, 0), (count, 6 << 20), (2 * count, u64::MAX), (count + 1, 0)];
+    let tables = bytes.map(|(entries, memory)| {
         let path = folder.path().join("t.table");
-        write(&path, Spec { hot_entries: 99, ..Spec::new(3, entries) }, &weights);
+        write(&path, Spec { hot_entries: 99, memory, ..Spec::new(3, entries) }, &weights);
         std::fs::read(&path).unwrap()
     });
-    // The filter is made for 6000 and 5000 entries, in blocks by the thousand.
-    assert!(bytes[0] == bytes[1]);
+    assert!(tables.iter().all(|table| *table == tables[0]));
+    let path = folder.path().join("t.table");
+    let filter = Table::open(path, &Options::default()).unwrap().resident().filter;
+    assert_eq!(filter, (count * 12).div_ceil(512) * 64);
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -119,6 +120,24 @@ fn a_page_in_anothers_place_is_found() {
     fs::write(&path, bytes).unwrap();
     let said = open(&path, Access::Auto).unwrap().reader(1).unwrap().get(6 * 90).unwrap_err().to_string();
     assert!(said.contains("page 7 damaged (its first key is not that of the index)"), "{said}");
+}
+
+#[test]
+fn a_page_that_changes_while_the_table_is_written_is_found_when_it_is_read_again() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.table");
+    // More come than the least memory has room for in the filter.
+    let entries = 1_000_000;
+    let mut writer = TableWriter::create(&path, Spec { memory: 0, ..Spec::new(8, entries) }).unwrap();
+    (0..entries).for_each(|key| writer.push(key, &[1; 8], 0).unwrap());
+    let [partial] = &names(folder.path())[..] else { panic!("one file") };
+    let partial = fs::File::options().write(true).open(folder.path().join(partial)).unwrap();
+    // 1 MiB is written while the next is filled: pages so far from the end are on their way no more.
+    partial.write_all_at(b"x", 5 * 4096 + 100).unwrap();
+    let said = writer.finish().unwrap_err().to_string();
+    let what = "page 5 damaged (its checksum is another): make the table anew, and check the disk";
+    assert_eq!(said, format!("{}: {what}", path.display()));
+    assert!(names(folder.path()).is_empty());
 }
 
 #[test]
