@@ -147,14 +147,14 @@ fn threads_memory_and_packing_do_not_show() {
 #[test]
 fn the_least_memory_does_not_show() {
     let folder = scratch("least");
-    // 2,400,000 k-mers, nearly all of them different: a filter of more than 3 MiB.
+    // 1,020,000 k-mers, nearly all of them different: a filter of two pieces where memory is least.
     let mut state = 7u64;
     let mut base = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ['A', 'C', 'G', 'T'][(state >> 62) as usize]
     };
     let mut read = || (0..150).map(|_| base()).collect::<String>();
-    let reads: String = (0..20_000).map(|i| format!("@r{i}\n{}\n+\n{}\n", read(), "I".repeat(150))).collect();
+    let reads: String = (0..8500).map(|i| format!("@r{i}\n{}\n+\n{}\n", read(), "I".repeat(150))).collect();
     let reads = write(&folder, "a.fq", &reads);
     let count = |threads: &str, memory: &str| {
         let out = folder.join(format!("{threads}-{memory}.gkt"));
@@ -163,9 +163,9 @@ fn the_least_memory_does_not_show() {
         (ended.code == Some(0)).then(|| fs::read(out).expect("a table"))
     };
     let plenty = count("1", "4G").expect("counted");
-    assert!(plenty.len() > 28 << 20, "{} bytes", plenty.len());
-    for threads in ["1", "2", "5"] {
-        let least = (50..200).find_map(|memory| count(threads, &format!("{memory}M")));
+    assert!(plenty.len() > 12 << 20, "{} bytes", plenty.len());
+    for threads in ["1", "4"] {
+        let least = (60..200).find_map(|memory| count(threads, &format!("{memory}M")));
         assert!(least.expect("counted") == plenty, "{threads} threads in the least memory");
         assert!(count(threads, "1G").expect("counted") == plenty, "{threads} threads in 1G");
     }

@@ -1,10 +1,10 @@
 //! The house has floors: each crate of the workspace may use only the crates below it.
 //!
 //! The table is the one in ARCHITECTURE.md. A crate that is not in it, or an edge that the table does not name (build and
-//! test dependencies count too), fails this test.
+//! test dependencies count too), fails this test. And no room leads back to itself: modules of a crate use each other in one direction.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -27,6 +27,9 @@ const FLOORS: &[(&str, &[&str])] = &[
 
 /// The door: it may depend on every crate, and no crate on it.
 const DOOR: &str = "cli";
+
+/// Crates whose modules go in no circle; the others have some yet.
+const NO_CIRCLES: &[&str] = &["machine", "farm", "probe", "flash", "reads", "kmers", "faults"];
 
 /// Crate `user` depends on crate `used`; both are names of folders.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,14 +140,133 @@ fn a_crate_that_the_table_does_not_know_is_reported() {
     );
 }
 
+/// What each of some things uses.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+/// Those that are in a circle, or between two.
+fn circle(mut uses: Uses) -> Uses {
+    loop {
+        // Whoever uses none of those left, or is used by none, is in no circle.
+        let left: BTreeSet<String> = uses.keys().cloned().collect();
+        let used: BTreeSet<String> = uses.values().flatten().cloned().collect();
+        uses.retain(|name, uses| used.contains(name) && !uses.is_disjoint(&left));
+        if uses.len() == left.len() {
+            return uses;
+        }
+    }
+}
+
+/// Which module of a crate uses which others, by its files and their text. A folder belongs to the module of its name.
+fn modules(files: &[(PathBuf, String)]) -> Uses {
+    let mut uses = Uses::new();
+    for (path, text) in files {
+        let module = Path::new(path.iter().next().expect("a file has a name")).with_extension("");
+        let module = module.to_str().expect("UTF-8").to_owned();
+        if !["lib", "main", "tests"].contains(&&module[..]) {
+            let others = of_the_crate(text).into_iter().filter(|other| *other != module);
+            uses.entry(module.clone()).or_default().extend(others);
+        }
+    }
+    uses
+}
+
+/// The first names of all paths from the crate's root, outside of comments and tests.
+fn of_the_crate(text: &str) -> BTreeSet<String> {
+    let (mut lines, mut code) = (text.lines(), String::new());
+    while let Some(line) = lines.next() {
+        if let Some(indent) = line.strip_suffix("#[cfg(test)]") {
+            // The item ends with the first such line at its own depth.
+            lines.find(|line| {
+                line.ends_with([';', '}'])
+                    && line.strip_prefix(indent).is_some_and(|line| !line.starts_with(' '))
+            });
+        } else {
+            code += line.split("//").next().unwrap_or_default();
+        }
+    }
+    let name = |path: &str| -> String {
+        path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut names = BTreeSet::new();
+    for path in code.split("crate::").skip(1) {
+        let Some(group) = path.strip_prefix('{') else {
+            names.insert(name(path));
+            continue;
+        };
+        let mut depth = 1;
+        for part in group.split_inclusive([',', '{', '}']) {
+            if depth == 1 {
+                names.insert(name(part));
+            }
+            depth += i32::from(part.ends_with('{')) - i32::from(part.ends_with('}'));
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    names
+}
+
+/// All Rust files of a folder, by their paths from `root`, with their text.
+fn sources(root: &Path, folder: &Path, files: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(root, &path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("text");
+            files.push((path.strip_prefix(root).expect("below the root").to_owned(), text));
+        }
+    }
+}
+
+#[test]
+fn modules_go_in_no_circle() {
+    let metadata = workspace();
+    let manifests = list(&metadata, "packages").iter().filter_map(|p| p["manifest_path"].as_str());
+    let mut seen = BTreeSet::new();
+    for crate_root in manifests.filter_map(|path| Path::new(path).parent()) {
+        let name = folder(crate_root);
+        if NO_CIRCLES.contains(&&name[..]) {
+            let (src, mut files) = (crate_root.join("src"), Vec::new());
+            sources(&src, &src, &mut files);
+            assert_eq!(
+                circle(modules(&files)),
+                Uses::new(),
+                "modules of '{name}' that use each other in a circle"
+            );
+            seen.insert(name);
+        }
+    }
+    assert_eq!(seen.len(), NO_CIRCLES.len(), "{seen:?}");
+}
+
+#[test]
+fn a_circle_of_modules_is_reported() {
+    let found = |a: &str| {
+        let files = [
+            ("a.rs", a),
+            ("b/mod.rs", "use crate::c;\n"),
+            ("b/inner.rs", "use crate::{Error, c::{self, d}, e};\n"),
+            ("e.rs", "fn f() -> crate::a::A {\n    crate::a::new()\n}\n"),
+            ("c.rs", ""),
+            ("lib.rs", "use crate::a;\n"),
+        ];
+        let files = files.map(|(path, text)| (PathBuf::from(path), text.to_owned()));
+        circle(modules(&files)).into_keys().collect::<Vec<String>>()
+    };
+    assert_eq!(found("use crate::c;\n"), [""; 0]);
+    assert_eq!(found("use crate::{\n    c,\n    b::inner,\n};\n"), ["a", "b", "e"]);
+    // Neither what tests use nor what comments tell.
+    let tests = "#[cfg(test)]\nmod tests {\n    use crate::b;\n    fn f() {}\n}\n";
+    assert_eq!(found(&format!("// crate::b\n{tests}")), [""; 0]);
+    assert_eq!(found(&format!("{tests}use crate::b;\n")), ["a", "b", "e"]);
+}
+
 #[test]
 fn the_table_has_no_cycle_and_names_only_its_own_crates() {
-    // A crate is settled when all it may use is settled: a cycle never settles.
-    let mut settled: BTreeSet<&str> = BTreeSet::new();
-    for _ in FLOORS {
-        let ready = FLOORS.iter().filter(|(_, below)| below.iter().all(|name| settled.contains(name)));
-        let ready: Vec<&str> = ready.map(|(name, _)| *name).collect();
-        settled.extend(ready);
-    }
-    assert_eq!(settled.len(), FLOORS.len(), "settled: {settled:?}");
+    let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    let uses: Uses = FLOORS.iter().map(|(name, below)| (name.to_string(), owned(below))).collect();
+    assert!(uses.values().flatten().all(|used| uses.contains_key(used)), "{uses:?}");
+    assert_eq!(circle(uses), Uses::new());
 }

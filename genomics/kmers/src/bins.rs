@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use genuma_machine::processor::prefetch;
 use genuma_work::spill::Piece;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::extents::{Extent, Pool, Records};
-use crate::native::prefetch;
 use crate::nodes::Nodes;
 
 /// Bins of one kind. Records never cross extents.

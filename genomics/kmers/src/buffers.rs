@@ -1,8 +1,9 @@
 //! A thread's way into bins: a small buffer for each, so that a bin is locked once for many records.
 
+use genuma_machine::processor::prefetch;
+
 use crate::Error;
 use crate::bins::Bins;
-use crate::native::prefetch;
 use crate::superkmer::MAX_RECORD;
 
 /// A buffer with less room left may be emptied next.

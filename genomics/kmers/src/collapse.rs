@@ -3,7 +3,8 @@
 //! A small table with one place for each hash. Whoever is in a place stays when seen more than once; who was seen
 //! once, likely by an error, makes room.
 
-use crate::native::prefetch;
+use genuma_machine::processor::prefetch;
+
 use crate::superkmer::Record;
 
 /// Bytes of a place with counters of `S` samples.

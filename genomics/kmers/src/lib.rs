@@ -1,6 +1,6 @@
 //! Joint k-mer counting. Modules in the order data flows through them.
 pub mod encode;
-mod native;
+mod packed;
 mod minimizer;
 mod superkmer;
 mod plan;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use genuma_reads::Pair;
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
-pub use native::prefetch;
+pub use genuma_machine::processor::prefetch;
 pub use nodes::NodeShare;
 pub use pipeline::{Scattered, count};
 pub use plan::least_memory;

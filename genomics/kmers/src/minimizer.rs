@@ -1,8 +1,9 @@
 //! The minimizer of every root of a sequence: the smallest hash among the root's canonical m-mers, so that both
 //! strands of a root have the same one.
 
-use crate::native;
-use crate::superkmer::Packed;
+use genuma_machine::processor::widest;
+
+use crate::packed::Packed;
 
 /// Length of the m-mers a root is represented by: 11 from k = 24 on, about half a root below.
 pub fn minimizer_length(k: u32) -> u32 {
@@ -46,7 +47,10 @@ impl Minimizers {
         bases: usize,
         mut each: impl FnMut(u32, usize, usize),
     ) {
-        native::find(self, read, start + 1, bases - 2);
+        widest(
+            #[inline(always)]
+            || self.find_scalar(read, start + 1, bases - 2),
+        );
         let mut start = 0;
         for (i, &changes) in self.changes.iter().enumerate() {
             let mut left = changes;
@@ -63,7 +67,7 @@ impl Minimizers {
     /// Fills `hashes` with minimizers and `changes` with where they change. The smallest hashes are found by doubling what
     /// each lane spans.
     #[inline(always)]
-    pub(crate) fn find_scalar(&mut self, read: &Packed<'_>, start: usize, bases: usize) {
+    fn find_scalar(&mut self, read: &Packed<'_>, start: usize, bases: usize) {
         let Self { m, window, roots, hashes, spare, changes } = self;
         *roots = bases + 2 - *m - *window;
         // Whole lanes, and what the widest step reaches beyond.
@@ -150,7 +154,7 @@ pub fn bin_of(minimizer: u32, bins: usize) -> usize {
 mod tests {
     use super::*;
     use crate::encode::{pack, revcomp};
-    use crate::superkmer::Codes;
+    use crate::packed::Codes;
     use crate::tests::random_bases;
     use genuma_reads::dna;
 

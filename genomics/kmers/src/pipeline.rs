@@ -17,7 +17,7 @@ use crate::plan::{Demand, Plan, Then, least_memory};
 use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
 use crate::superkmer::{Keys, records};
-use crate::tally::{Class, Spectra, Tally};
+use crate::tally::{Class, Harvest, Spectra, Tally};
 use crate::{AsRead, CountParams, CountStats, Counted, Error, MAX_K, MIN_K, Prepare, RootCounters};
 
 /// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`. Each thread has its pairs prepared by one `prepare`, which come
@@ -226,12 +226,6 @@ impl Queue {
     fn take_all(&self) -> impl Iterator<Item = usize> {
         std::iter::from_fn(|| self.bins.get(self.taken.fetch_add(1, Relaxed)).copied())
     }
-}
-
-/// What one thread takes out of full tables of counters.
-pub(crate) trait Harvest<const S: usize> {
-    /// Takes what it wants of a table, adds all of it to the spectra, and empties it.
-    fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error>;
 }
 
 /// What `select` picked of the roots that one thread saw.

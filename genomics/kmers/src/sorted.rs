@@ -12,16 +12,17 @@ use genuma_work::parallel;
 
 use crate::bins::Bins;
 use crate::buffers::Buffers;
-use crate::pipeline::Harvest;
 use crate::plan::Plan;
 use crate::superkmer::canonical;
-use crate::tally::{Spectra, Tally, WAITING};
-use crate::{CountStats, Error, NodeShare};
+use crate::tally::{Harvest, Spectra, Tally, WAITING};
+use crate::{CountStats, Error, MAX_SAMPLES, NodeShare};
 
 /// Most bytes of a k-mer with counters of `samples` samples.
-pub const fn most_bytes(samples: usize) -> usize {
+const fn most_bytes(samples: usize) -> usize {
     8 + 5 * samples
 }
+
+const _: () = assert!(Plan::KEPT >= most_bytes(MAX_SAMPLES));
 
 /// K-mers that a bucket should have: so few are sorted by insertion.
 const KMERS_PER_BUCKET: u64 = 8;

@@ -3,10 +3,12 @@
 //! A record is one byte, the sample in its three highest bits and the number of k-mers less one below, followed by the
 //! bases, four a byte, the first in the highest bits; the unused bits of the last byte are zero.
 
+use genuma_machine::processor::widest;
+use genuma_reads::{Mate, dna};
+
 use crate::encode::{mask, revcomp};
 use crate::minimizer::Minimizers;
-use crate::native;
-use genuma_reads::{Mate, dna};
+use crate::packed::{Codes, Packed, WORD};
 
 /// Bits of a record's first byte that hold the number of k-mers less one; the others hold the sample.
 const KMER_BITS: u32 = 5;
@@ -33,77 +35,6 @@ pub struct SuperKmer {
     pub kmers: usize,
 }
 
-/// Bases of a word.
-const WORD: usize = 32;
-
-/// A read in two forms; keeps its memory between reads.
-#[derive(Debug, Default)]
-pub struct Codes {
-    /// Bases as 0..=3, and [`dna::NOT_A_BASE`]; zeros up to a whole word.
-    codes: Vec<u8>,
-    /// The same, two bits a base, and one word more.
-    words: Vec<u64>,
-    /// Number of bases.
-    bases: usize,
-    /// Some are not bases.
-    foreign: bool,
-}
-
-impl Codes {
-    /// Codes and packs bases; those with a quality letter under `lowest` become foreign letters.
-    #[inline(always)]
-    pub(crate) fn load_scalar(&mut self, seq: &[u8], qual: &[u8], lowest: u8) {
-        self.bases = seq.len();
-        let words = seq.len().div_ceil(WORD);
-        self.codes.resize(words * WORD, 0);
-        self.words.resize(words + 1, 0);
-        let (codes, rest) = self.codes.split_at_mut(seq.len());
-        let mut all = 0;
-        for ((to, &base), &quality) in codes.iter_mut().zip(seq).zip(qual) {
-            *to = code(base, quality < lowest);
-            all |= *to;
-        }
-        rest.fill(0);
-        self.foreign = all & dna::NOT_A_BASE > 0;
-        for (word, bases) in self.words.iter_mut().zip(self.codes.as_chunks::<WORD>().0) {
-            let [a, b, c, d] = std::array::from_fn(|i| {
-                let mut eight = [0; 8];
-                eight.copy_from_slice(&bases[8 * i..8 * i + 8]);
-                packed(eight)
-            });
-            *word = a << 48 | b << 32 | c << 16 | d;
-        }
-        self.words[words] = 0;
-    }
-
-    /// Each base's code.
-    fn codes(&self) -> &[u8] {
-        &self.codes[..self.bases]
-    }
-
-    /// The packed bases.
-    pub(crate) fn packed(&self) -> Packed<'_> {
-        Packed { words: &self.words }
-    }
-}
-
-/// As [`dna::code`], by arithmetic; [`dna::NOT_A_BASE`] also when `refused`.
-#[inline(always)]
-fn code(base: u8, refused: bool) -> u8 {
-    let upper = base & !0x20;
-    let known = (upper == b'A') | (upper == b'C') | (upper == b'G') | (upper == b'T');
-    if known & !refused { ((upper >> 1) ^ (upper >> 2)) & 3 } else { dna::NOT_A_BASE }
-}
-
-/// Eight codes, two bits each, the first in the highest bits.
-#[inline(always)]
-fn packed(codes: [u8; 8]) -> u64 {
-    let mut word = u64::from_be_bytes(codes) & 0x0303_0303_0303_0303;
-    word = (word | (word >> 6)) & 0x000f_000f_000f_000f;
-    word = (word | (word >> 12)) & 0x0000_00ff_0000_00ff;
-    (word | (word >> 24)) & 0xffff
-}
-
 /// Cuts reads into super-k-mers; keeps its memory between reads.
 #[derive(Debug)]
 pub struct Cutter {
@@ -126,7 +57,7 @@ impl Cutter {
     #[inline]
     pub fn cut(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> Packed<'_> {
         let Self { k, lowest, minimizers, read } = self;
-        native::load(read, mate.seq, mate.qual, *lowest);
+        read.load(mate.seq, mate.qual, *lowest);
         let packed = read.packed();
         let mut whole = |at: usize, bases: usize| {
             if bases < *k {
@@ -146,28 +77,13 @@ impl Cutter {
                 at += run.len() + 1;
             }
         } else {
-            whole(0, read.bases);
+            whole(0, read.codes().len());
         }
         packed
     }
 }
 
-/// The bases of a read, two bits each.
-#[derive(Debug)]
-pub struct Packed<'a> {
-    words: &'a [u64],
-}
-
 impl Packed<'_> {
-    /// 32 bases from base `at` on, the first in the highest bits; what lies beyond the read's last word is zero.
-    #[inline(always)]
-    pub(crate) fn word(&self, at: usize) -> u64 {
-        let (i, shift) = (at / 32, 2 * (at % 32));
-        let [here, next] = [i, i + 1].map(|i| self.words.get(i).copied().unwrap_or(0));
-        // Shifting by 64 is not defined, so the second word moves in two steps.
-        (here << shift) | ((next >> 1) >> (63 - shift))
-    }
-
     /// Writes the record of `piece` at the start of `out` (at least [`MAX_RECORD`] bytes) and returns its length.
     #[inline]
     pub fn write_record(&self, piece: SuperKmer, k: u32, sample: u8, out: &mut [u8]) -> usize {
@@ -236,7 +152,11 @@ impl Keys {
     /// that a canonical k-mer always has one key.
     #[inline]
     pub fn of(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
-        native::keys(&mut self.0, word, kmers, k);
+        let keys = &mut self.0;
+        widest(
+            #[inline(always)]
+            || keys_scalar(keys, word, kmers, k),
+        );
         &self.0[..kmers]
     }
 }
@@ -246,7 +166,7 @@ const LANES: usize = 8;
 
 /// Fills `keys` as far as there are k-mers.
 #[inline(always)]
-pub(crate) fn keys_scalar(keys: &mut [u64; MAX_KMERS], word: u128, kmers: usize, k: u32) {
+fn keys_scalar(keys: &mut [u64; MAX_KMERS], word: u128, kmers: usize, k: u32) {
     let stem = mask(k - 2);
     let halves = |word: u128| ((word >> 64) as u64, word as u64);
     let (forward, reverse) = (halves(word), halves(revcomp_word(word) << (128 - 2 * (kmers as u32 + k - 1))));
@@ -310,35 +230,6 @@ mod tests {
             bytes.extend_from_slice(&record[..len]);
         }
         (bytes, pieces)
-    }
-
-    #[test]
-    fn reads_are_coded_and_packed_alike_by_all_processors() {
-        let all: Vec<u8> = (0..=255).collect();
-        for seq in [&all[..], &random_bases(150, 1), &random_bases(31, 2), &random_bases(64, 3), b"", b"A"] {
-            let qual: Vec<u8> = (0..seq.len()).map(|i| 33 + (i % 41) as u8).collect();
-            for lowest in [0, 33 + 7] {
-                let [mut wide, mut scalar] =
-                    [const { Codes { codes: Vec::new(), words: Vec::new(), bases: 0, foreign: true } }; 2];
-                native::load(&mut wide, seq, &qual, lowest);
-                scalar.load_scalar(seq, &qual, lowest);
-                let code =
-                    |(&base, &quality)| if quality < lowest { dna::NOT_A_BASE } else { dna::code(base) };
-                assert!(wide.codes().iter().copied().eq(seq.iter().zip(&qual).map(code)));
-                assert_eq!(wide.foreign, wide.codes().contains(&dna::NOT_A_BASE));
-                for (i, &code) in wide.codes().iter().enumerate() {
-                    assert_eq!(
-                        wide.words[i / 32] >> (62 - 2 * (i % 32)) & 3,
-                        u64::from(code & 3),
-                        "base {i}"
-                    );
-                }
-                assert_eq!(wide.words.len(), seq.len().div_ceil(32) + 1);
-                assert!(
-                    (wide.codes, wide.words, wide.foreign) == (scalar.codes, scalar.words, scalar.foreign)
-                );
-            }
-        }
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! A hash table with linear probing, placed by the stem alone: all k-mers of a root lie in one run of used slots, so
 //! sorting each short run brings roots together and the bin itself is never sorted.
 
+use genuma_machine::processor::prefetch;
+
 use crate::encode::mask;
-use crate::native::prefetch;
 use crate::superkmer::MAX_KMERS;
-use crate::{RootCounters, SPECTRUM_SLOTS};
+use crate::{Error, RootCounters, SPECTRUM_SLOTS};
 
 /// Slots of the smallest table.
 pub const MIN_SLOTS: usize = 1024;
@@ -273,6 +274,12 @@ fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCoun
         }
         each(&counters);
     }
+}
+
+/// What one thread takes out of full tables of counters.
+pub trait Harvest<const S: usize> {
+    /// Takes what it wants of a table, adds all of it to the spectra, and empties it.
+    fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error>;
 }
 
 #[cfg(test)]

@@ -22,8 +22,18 @@ pub struct Entries<'t> {
     read: u64,
 }
 
+impl Table {
+    /// All entries in order, read in large pieces.
+    ///
+    /// # Errors
+    /// No memory for a piece of 1 MiB.
+    pub fn entries(&self) -> Result<Entries<'_>, Error> {
+        Entries::new(self)
+    }
+}
+
 impl<'t> Entries<'t> {
-    pub(crate) fn new(table: &'t Table) -> Result<Entries<'t>, Error> {
+    fn new(table: &'t Table) -> Result<Entries<'t>, Error> {
         let memory = |source| Error::Memory { path: table.path.clone(), source };
         let pages = AT_ONCE.min(table.pages()) as usize;
         let buffer = Placed::zeroed(pages, &table.placement).map_err(memory)?;

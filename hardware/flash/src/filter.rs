@@ -5,9 +5,9 @@
 
 use bytemuck::{Pod, Zeroable};
 use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
+use genuma_machine::processor::{prefetch, widest};
 
 use crate::hash::below;
-use crate::native::{self, prefetch};
 
 /// Words of a block.
 const WORDS: usize = 8;
@@ -61,7 +61,7 @@ pub fn blocks_for(keys: u64, bits_per_key: u32) -> usize {
 
 /// Adds the keys with these hashes to some blocks of a filter of `all`, from block `first` on, to which all of them belong.
 #[inline(always)]
-pub fn add(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
+fn add(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
     for (i, &hash) in hashes.iter().enumerate() {
         if let Some(&next) = hashes.get(i + AHEAD) {
             prefetch(&blocks[below(next, all) - first]);
@@ -152,7 +152,11 @@ impl Making {
     #[cold]
     fn empty(&mut self, part: usize) {
         let filled = std::mem::take(&mut self.filled[part]) as usize;
-        native::add(&mut self.blocks, self.first, self.all, &self.waiting[part * STRIDE..][..filled]);
+        let hashes = &self.waiting[part * STRIDE..][..filled];
+        widest(
+            #[inline(always)]
+            || add(&mut self.blocks, self.first, self.all, hashes),
+        );
     }
 }
 
@@ -165,8 +169,16 @@ pub fn fetch(blocks: &[Block], hash: u64) {
 }
 
 /// For each hash whether a key of it may be there. A filter without blocks knows nothing.
-#[inline(always)]
 pub fn sieve(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
+    widest(
+        #[inline(always)]
+        || sieve_scalar(blocks, hashes, may),
+    );
+}
+
+/// [`sieve`], whatever the processor.
+#[inline(always)]
+fn sieve_scalar(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
     if blocks.is_empty() {
         may.fill(true);
         return;
@@ -183,8 +195,8 @@ mod tests {
 
     fn may_have(blocks: &[Block], key: u64) -> bool {
         let (mut plain, mut native) = ([false], [false]);
-        sieve(blocks, &[hash(key)], &mut plain);
-        crate::native::sieve(blocks, &[hash(key)], &mut native);
+        sieve_scalar(blocks, &[hash(key)], &mut plain);
+        sieve(blocks, &[hash(key)], &mut native);
         assert_eq!(plain, native);
         plain[0]
     }

@@ -2,9 +2,9 @@
 //! cadenelli2019, section 5.3).
 
 use genuma_machine::placement::{self, Placed, Placement};
+use genuma_machine::processor::prefetch;
 
 use crate::hash::hash;
-use crate::native::prefetch;
 
 /// An entry that may become hot.
 #[derive(Debug, Clone, Copy)]

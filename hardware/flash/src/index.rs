@@ -5,8 +5,7 @@
 //! looked up together go down the levels together, and each step's lines are asked for one level ahead.
 
 use genuma_machine::placement::{self, Placed, Placement};
-
-use crate::native::prefetch;
+use genuma_machine::processor::prefetch;
 
 /// Keys of a node: a cache line of 64 bytes.
 const NODE: usize = 8;

@@ -7,7 +7,6 @@
 
 mod error;
 mod hash;
-mod native;
 mod filter;
 mod hot;
 mod format;

@@ -1,6 +1,7 @@
 //! Lookups of one thread.
 
 use std::sync::Once;
+use std::thread;
 
 use crate::answers::{Answers, Part as Room};
 use crate::error::Error;
@@ -31,8 +32,49 @@ pub struct Reader<'t> {
     one: Answers,
 }
 
+impl Table {
+    /// A reader with up to `depth` reads under way (1 to 4096, other numbers become the nearest of these). It stays with the thread that
+    /// makes it.
+    ///
+    /// # Errors
+    /// When the access that was asked for is refused, or there is no memory for the buffers (4096 bytes a read).
+    pub fn reader(&self, depth: usize) -> Result<Reader<'_>, Error> {
+        Reader::new(self, depth)
+    }
+
+    /// Looks many keys up in `threads` threads, each with up to `depth` reads under way. Readers kept by the caller's own threads save
+    /// the time to start them.
+    ///
+    /// # Errors
+    /// As for [`Table::reader`] and [`Reader::get_many`], or when a thread cannot be started.
+    pub fn get_many(
+        &self,
+        keys: &[u64],
+        threads: usize,
+        depth: usize,
+        answers: &mut Answers,
+    ) -> Result<(), Error> {
+        let mut room = answers.reset(keys.len(), self.value_bytes());
+        let share = keys.len().div_ceil(threads.max(1)).max(1);
+        let look_up = |keys: &[u64], room: Room<'_>| self.reader(depth)?.fill(keys, room);
+        thread::scope(|scope| {
+            let mut started = Vec::new();
+            for keys in keys.chunks(share) {
+                let (own, others) = room.split(keys.len());
+                room = others;
+                let thread = thread::Builder::new().spawn_scoped(scope, move || look_up(keys, own));
+                started.push(thread.map_err(|source| Error::Thread { path: self.path.clone(), source })?);
+            }
+            let joined = started.into_iter().map(|thread| thread.join());
+            joined
+                .into_iter()
+                .try_for_each(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+}
+
 impl<'t> Reader<'t> {
-    pub(crate) fn new(table: &'t Table, depth: usize) -> Result<Reader<'t>, Error> {
+    fn new(table: &'t Table, depth: usize) -> Result<Reader<'t>, Error> {
         let depth = depth.clamp(1, DEEPEST);
         let (access, queue) = if table.pages.is_some() {
             (Access::Memory, None)
@@ -76,7 +118,7 @@ impl<'t> Reader<'t> {
         self.fill(keys, room)
     }
 
-    pub(crate) fn fill(&mut self, keys: &[u64], mut room: Room<'_>) -> Result<(), Error> {
+    fn fill(&mut self, keys: &[u64], mut room: Room<'_>) -> Result<(), Error> {
         for (window, first) in keys.chunks(WINDOW).zip((0..).step_by(WINDOW)) {
             self.wanted.clear();
             sift(self.table, first, window, &mut room, &mut self.wanted, &mut self.counted);

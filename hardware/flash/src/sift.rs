@@ -4,7 +4,6 @@ use crate::answers::Part as Room;
 use crate::filter;
 use crate::hash::hash;
 use crate::index::TOGETHER;
-use crate::native;
 use crate::table::Table;
 
 /// Keys whose lines of the filter are asked for together.
@@ -57,7 +56,7 @@ pub fn sift(
         std::mem::swap(&mut hashes, &mut next_hashes);
         // While these are looked at, the lines of the next are on their way.
         fetch(table, chunks.peek().copied().unwrap_or_default(), &mut next_hashes);
-        native::sieve(&table.filter, &hashes[..keys.len()], &mut may[..keys.len()]);
+        filter::sieve(&table.filter, &hashes[..keys.len()], &mut may[..keys.len()]);
         // Which keys are left is written without a branch: there would be no telling which way it goes.
         let mut lefts = 0;
         for (number, (&key, &may)) in keys.iter().zip(&may).enumerate() {

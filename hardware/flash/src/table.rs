@@ -4,13 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use bytemuck::{Pod, Zeroable};
 use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 
-use crate::answers::{Answers, Part as Room};
-use crate::entries::Entries;
 use crate::error::{Error, Part};
 use crate::file;
 use crate::filter::Block;
@@ -18,7 +15,6 @@ use crate::format::{self, Checksum, Header, Misfit, PAGE, Page, Section, Shape, 
 use crate::hot::Hot;
 use crate::index::Index;
 use crate::queue::Access;
-use crate::reader::Reader;
 
 /// How a table is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,53 +152,6 @@ impl Table {
         let pages = self.pages.as_ref().map_or(0, |pages| size_of_val(&pages[..]) as u64);
         let filter = size_of_val(&self.filter[..]) as u64;
         Resident { index: self.index.bytes() as u64, filter, hot: self.hot.bytes() as u64, pages }
-    }
-
-    /// A reader with up to `depth` reads under way (1 to 4096, other numbers become the nearest of these). It stays with the thread that
-    /// makes it.
-    ///
-    /// # Errors
-    /// When the access that was asked for is refused, or there is no memory for the buffers (4096 bytes a read).
-    pub fn reader(&self, depth: usize) -> Result<Reader<'_>, Error> {
-        Reader::new(self, depth)
-    }
-
-    /// Looks many keys up in `threads` threads, each with up to `depth` reads under way. Readers kept by the caller's own threads save
-    /// the time to start them.
-    ///
-    /// # Errors
-    /// As for [`Table::reader`] and [`Reader::get_many`], or when a thread cannot be started.
-    pub fn get_many(
-        &self,
-        keys: &[u64],
-        threads: usize,
-        depth: usize,
-        answers: &mut Answers,
-    ) -> Result<(), Error> {
-        let mut room = answers.reset(keys.len(), self.value_bytes());
-        let share = keys.len().div_ceil(threads.max(1)).max(1);
-        let look_up = |keys: &[u64], room: Room<'_>| self.reader(depth)?.fill(keys, room);
-        thread::scope(|scope| {
-            let mut started = Vec::new();
-            for keys in keys.chunks(share) {
-                let (own, others) = room.split(keys.len());
-                room = others;
-                let thread = thread::Builder::new().spawn_scoped(scope, move || look_up(keys, own));
-                started.push(thread.map_err(|source| Error::Thread { path: self.path.clone(), source })?);
-            }
-            let joined = started.into_iter().map(|thread| thread.join());
-            joined
-                .into_iter()
-                .try_for_each(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
-    }
-
-    /// All entries in order, read in large pieces.
-    ///
-    /// # Errors
-    /// No memory for a piece of 1 MiB.
-    pub fn entries(&self) -> Result<Entries<'_>, Error> {
-        Entries::new(self)
     }
 
     /// Checks a page of entries that was read: counted from 0.
