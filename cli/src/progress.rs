@@ -100,9 +100,10 @@ impl Progress {
                     }
                 }
             };
-            (stop, thread::spawn(tick))
+            // Without a thread nothing is shown in between.
+            thread::Builder::new().spawn(tick).ok().map(|thread| (stop, thread))
         });
-        Progress { unit, ticker }
+        Progress { unit, ticker: ticker.flatten() }
     }
 
     /// The unit at work is done.

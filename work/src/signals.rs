@@ -47,13 +47,13 @@ fn gate_once_not(unwanted: impl FnMut(&mut Gate) -> bool) -> MutexGuard<'static,
 /// Heeds the signals from now on. SIGHUP stays ignored where it is: under `nohup`.
 ///
 /// # Errors
-/// The system refuses the handlers.
+/// The system refuses the handlers, or a thread to wait for signals.
 pub fn heed() -> io::Result<()> {
     let all = [SIGINT, SIGTERM, SIGHUP];
     let heeded = if is_ignored(SIGHUP) { &all[..2] } else { &all };
     let mut signals = Signals::new(heeded)?;
-    let _ = HEEDED.set(signals.handle());
-    thread::spawn(move || {
+    let handle = signals.handle();
+    let wait = move || {
         // None when the program has failed, which it has said by itself.
         let signal = signals.forever().next();
         gate_once_not(|gate| gate.under_way > 0).closed = true;
@@ -69,7 +69,12 @@ pub fn heed() -> io::Result<()> {
             (None, None) => {}
         }
         exit(signal.map_or(1, |signal| 128 + signal));
-    });
+    };
+    thread::Builder::new().spawn(wait).map_err(|e| {
+        let limits = "raise the limits on threads and memory (ulimit -u, ulimit -v, pids of the container)";
+        io::Error::new(e.kind(), format!("no thread to wait for them can be started: {e}: {limits}"))
+    })?;
+    let _ = HEEDED.set(handle);
     Ok(())
 }
 
