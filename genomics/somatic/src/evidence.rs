@@ -72,20 +72,42 @@ impl Weighed {
     }
 }
 
+/// Log-likelihood of the first so many bases of a read if all are right, for each number of them.
+fn if_right(read: &Read, errors: &Errors) -> Vec<f64> {
+    let mut sum = 0.0;
+    let after = |&quality: &u8| {
+        sum += errors.right[usize::from(quality.min(63))];
+        sum
+    };
+    std::iter::once(0.0).chain(read.qual.iter().map(after)).collect()
+}
+
 /// A read laid without gaps on a haplotype from `at` on: its log-likelihood and its number of disagreeing good bases.
-/// Bases beyond the haplotype count as guessed.
-fn likelihood(read: &Read, at: i32, haplotype: &[u8], errors: &Errors, damage: &[[f64; 4]; 4]) -> (f64, u32) {
+/// Bases beyond the haplotype count as guessed. `right` is what [`if_right`] says of the read.
+fn likelihood(
+    read: &Read,
+    right: &[f64],
+    at: i32,
+    haplotype: &[u8],
+    errors: &Errors,
+    damage: &[[f64; 4]; 4],
+) -> (f64, u32) {
+    const BLOCK: usize = 32;
     let from = ((-at).max(0) as usize).min(read.seq.len());
     let to = read.seq.len().min((haplotype.len() as i32 - at).max(0) as usize).max(from);
-    let mut sum = (read.seq.len() - (to - from)) as f64 * 0.25f64.ln();
+    let mut sum = (read.seq.len() - (to - from)) as f64 * 0.25f64.ln() + right[to] - right[from];
     let mut differing = 0;
     let beside = haplotype.get((at + from as i32).max(0) as usize..).unwrap_or_default();
-    for ((&b, &quality), &h) in read.seq[from..to].iter().zip(&read.qual[from..to]).zip(beside) {
-        if b == h {
-            sum += errors.right[usize::from(quality.min(63))];
-        } else if b != b'N' && h != b'N' {
-            sum += errors.wrong(quality, damage, h, b);
-            differing += u32::from(quality >= 15);
+    let beside = &beside[..beside.len().min(to - from)];
+    let blocks = read.seq[from..to].chunks(BLOCK).zip(beside.chunks(BLOCK));
+    for (start, (bases, beside)) in (from..).step_by(BLOCK).zip(blocks).filter(|(_, (a, b))| a != b) {
+        for ((i, &b), &h) in (start..).zip(bases).zip(beside).filter(|((_, b), h)| b != h) {
+            let quality = read.qual[i];
+            sum -= errors.right[usize::from(quality.min(63))];
+            if b != b'N' && h != b'N' {
+                sum += errors.wrong(quality, damage, h, b);
+                differing += u32::from(quality >= 15);
+            }
         }
     }
     (sum, differing)
@@ -100,6 +122,7 @@ pub fn weigh(
 ) -> Vec<Weighed> {
     let weigh_one = |(r, recruit): (usize, &Recruit)| {
         let read = recruit.oriented(pairs);
+        let right = if_right(&read, errors);
         let damage = errors.damage_of(pairs[recruit.pair as usize].sample, recruit.first_forward());
         let (mut best, mut differing) = (f64::NEG_INFINITY, u32::MAX);
         let mut at = [recruit.at[0]; 2];
@@ -114,7 +137,7 @@ pub fn weigh(
                         continue;
                     }
                     tried.push(start);
-                    let (sum, wrong) = likelihood(&read, start, &haplotype.seq, errors, damage);
+                    let (sum, wrong) = likelihood(&read, &right, start, &haplotype.seq, errors, damage);
                     if sum > here {
                         here = sum;
                         if h == 0 {
