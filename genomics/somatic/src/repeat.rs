@@ -29,6 +29,10 @@ pub struct LengthChange<'a> {
     pub others: Vec<usize>,
     /// How many reads of the normal tell a length, and how many of them the tumour's.
     told: [f64; 2],
+    /// Reads of the normal that tell another length than its alleles'.
+    slipped: f64,
+    /// Reads of the tumour that tell another allele's length, and those that tell neither that nor the change's, but one to the other side.
+    beyond: [f64; 2],
 }
 
 /// The shortest unit that the bases repeat, if they are whole copies of one.
@@ -110,13 +114,18 @@ impl<'a> LengthChange<'a> {
         if others.is_empty() {
             others.push(before);
         }
+        let slipped = shown.iter().filter(|l| !others.contains(l)).count() as f64;
         // A slip of another allele of the tumour would take its reads for its own, being nearer to them than the normal is.
         let in_tumour = shown_in(TUMOUR);
         let with_it = in_tumour.iter().filter(|&&l| l == tumour).count();
         let more = |same: &&[usize]| same.len() > with_it && !others.contains(&same[0]);
         let rivals: Vec<usize> = in_tumour.chunk_by(|a, b| a == b).filter(more).map(|s| s[0]).collect();
         others.extend(rivals);
-        Some(LengthChange { contig: &contig.seq, repeat, tumour, others, told: [all, own] })
+        let ends = others.iter().fold((usize::MAX, 0), |(least, most), &l| (least.min(l), most.max(l)));
+        let other_side = |&&l: &&usize| if tumour < ends.0 { l > ends.1 } else { l < ends.0 };
+        let count = |wanted: &dyn Fn(&&usize) -> bool| in_tumour.iter().filter(wanted).count() as f64;
+        let beyond = [count(&|l| others.contains(l)), count(&other_side)];
+        Some(LengthChange { contig: &contig.seq, repeat, tumour, others, told: [all, own], slipped, beyond })
     }
 
     /// Log-odds of a mate for the tumour's length: 0 when it does not show one.
@@ -137,15 +146,51 @@ impl<'a> LengthChange<'a> {
         let slip = |&l: &usize| (errors.slippage.probability(unit, l, self.tumour), l);
         let likeliest = self.others.iter().map(slip).max_by(|a, b| a.0.total_cmp(&b.0));
         let (general, from) = likeliest.unwrap_or_default();
-        // That is best told by the normal's reads here.
+        let ways = errors.slippage.rates(unit, from);
+        let (way, away) = if self.tumour < from { (ways[0], ways[1]) } else { (ways[1], ways[0]) };
+        // How this place slips is best told by its own reads, those of the normal either way, those of the tumour away from the change. What is
+        // known of repeats of this kind counts for as many slips as make it as uncertain as it is.
         let [all, own] = self.told;
-        let rate = general.max((general * GENERAL + own) / (GENERAL + all));
-        Rate { rate, spread: errors.slippage.spread(unit, from, self.tumour) }
+        let [exact, others] = self.beyond;
+        let known = way.spread.powi(-2);
+        let expected = all * (way.rate + away.rate) + (exact + others) * away.rate;
+        let slipped = self.slipped + others;
+        let here = general * (known + slipped) / (known + expected);
+        Rate {
+            rate: here.max((here * GENERAL + own) / (GENERAL + all)),
+            spread: (known + slipped).powf(-0.5),
+        }
     }
 
     fn in_read(&self, weighed: &Weighed, offsets: &[i32]) -> Option<usize> {
         // The best haplotype's own offset first: the others may belong to the far side of a change.
         let offsets = [&[weighed.at()], offsets].concat();
         self.repeat.in_read(self.contig, &weighed.read.seq, &offsets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_tells_how_it_slips() {
+        let errors = Errors::of(&Default::default(), Default::default());
+        let repeat = Repeat { start: 20, end: 68, unit: 2 };
+        let slips = |told: [f64; 2], slipped: f64, beyond: [f64; 2]| {
+            LengthChange { contig: b"", repeat, tumour: 48, others: vec![50], told, slipped, beyond }
+                .slips(&errors)
+        };
+        let unknown = slips([0.0; 2], 0.0, [0.0; 2]);
+        let [general, _] = errors.slippage.rates(2, 50);
+        assert!((unknown.rate - errors.slippage.probability(2, 50, 48)).abs() < 1e-12);
+        assert!((unknown.spread - general.spread).abs() < 1e-12);
+        // Reads of either sample that never slip make it surer that those do not that show the change; reads that slip, the opposite.
+        let never = slips([30.0, 0.0], 0.0, [60.0, 0.0]);
+        assert!(never.rate < unknown.rate / 2.0, "{never:?}, {unknown:?}");
+        let often = slips([30.0, 0.0], 20.0, [40.0, 20.0]);
+        assert!(often.rate > unknown.rate && often.spread < unknown.spread, "{often:?}, {unknown:?}");
+        // Those of the normal that show the very change count most.
+        assert!(slips([30.0, 6.0], 6.0, [60.0, 0.0]).rate > slips([30.0, 0.0], 6.0, [60.0, 0.0]).rate);
     }
 }

@@ -97,38 +97,63 @@ impl Tally {
     }
 }
 
-/// Slips for which the expectation of a library without PCR counts.
+/// Slips for which what is expected of a library counts beside those seen.
 const USUAL: f64 = 5.0;
 /// How many times as often as in a library without PCR repeats slip, at least and at most.
-const TIMES: [f64; 2] = [0.3, 10.0];
+const TIMES: [f64; 2] = [0.05, 10.0];
+/// Share of the reads that slips one way from which on a repeat is a long one.
+const LONG: f64 = 0.005;
 
-/// How a library's repeats slip beside one without PCR: tells of lengths of which it has few.
+/// How a library's repeats slip beside one without PCR: tells of lengths of which it has few. Short ones and long ones are told apart: what looks like
+/// a slip of a short one is mostly something else, and does not grow with the length.
 #[derive(Debug, Clone, Copy)]
 struct Library {
-    /// By homopolymers and longer units, shorter and longer: how many times as often.
-    times: [[f64; 2]; 2],
+    /// By homopolymers and longer units, short and long ones, shorter and longer reads: how many times as often.
+    times: [[[f64; 2]; 2]; 2],
+}
+
+/// Slips expected and seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slips {
+    expected: f64,
+    seen: f64,
+}
+
+impl Slips {
+    /// How many times as many are seen as expected, if it was `before` until these came.
+    fn times(&self, before: f64) -> f64 {
+        ((USUAL * before + self.seen) / (USUAL + self.expected)).clamp(TIMES[0], TIMES[1])
+    }
 }
 
 impl Library {
     /// From the reads of each cell: as long as they should be, shorter, longer.
     fn of(all: &[[u64; 3]]) -> Library {
-        let (mut expected, mut seen) = ([[USUAL; 2]; 2], [[USUAL; 2]; 2]);
+        // Short ones by unit; of long ones there are few, and units slip together there.
+        let (mut short, mut long) = ([[Slips::default(); 2]; 2], [Slips::default(); 2]);
         for (c, counts) in all.iter().enumerate() {
             let (unit, copies) = (c / (MOST + 1) + 1, c % (MOST + 1));
             let n = counts.iter().sum::<u64>() as f64;
             for (way, guessed) in guess(unit, copies).into_iter().enumerate() {
-                expected[usize::from(unit > 1)][way] += n * guessed;
-                seen[usize::from(unit > 1)][way] += counts[1 + way] as f64;
+                let slips = if is_long(unit, copies) {
+                    &mut long[way]
+                } else {
+                    &mut short[usize::from(unit > 1)][way]
+                };
+                slips.expected += n * guessed;
+                slips.seen += counts[1 + way] as f64;
             }
         }
-        let times =
-            |units: usize, way: usize| (seen[units][way] / expected[units][way]).clamp(TIMES[0], TIMES[1]);
-        Library { times: [0, 1].map(|units| [0, 1].map(|way| times(units, way))) }
+        let times = |units: usize| {
+            let short = [0, 1].map(|way| short[units][way].times(1.0));
+            [short, [0, 1].map(|way| long[way].times(short[way]))]
+        };
+        Library { times: [0, 1].map(times) }
     }
 
     /// How often it should make `copies` of a unit shorter and longer.
     fn guess(&self, unit: usize, copies: usize) -> [f64; 2] {
-        let [shorter, longer] = self.times[usize::from(unit > 1)];
+        let [shorter, longer] = self.times[usize::from(unit > 1)][usize::from(is_long(unit, copies))];
         let guess = guess(unit, copies);
         [(guess[0] * shorter).min(MOST_SLIPS), (guess[1] * longer).min(MOST_SLIPS)]
     }
@@ -220,6 +245,11 @@ fn guess(unit: usize, copies: usize) -> [f64; 2] {
     [0.7, 0.3].map(|share| share * rate.min(0.3))
 }
 
+/// Whether a library without PCR makes so many copies shorter often.
+fn is_long(unit: usize, copies: usize) -> bool {
+    guess(unit, copies)[0] >= LONG
+}
+
 impl Slippage {
     /// The rates of the reads counted, drawn to the guess where there are few. Repeats of nearly the same length help out.
     pub fn of(tally: &Tally) -> Slippage {
@@ -261,9 +291,9 @@ impl Slippage {
         (rate * (1.0 - FARTHER) * FARTHER.powi((off / unit) as i32 - 1)).max(OTHERWISE)
     }
 
-    /// How uncertain that probability is: standard deviation of its natural logarithm.
-    pub fn spread(&self, unit: usize, length: usize, shown: usize) -> f64 {
-        self.rates[cell(unit, length / unit)][usize::from(shown > length)].spread
+    /// How often a repeat of `length` bases shows shorter, and longer.
+    pub fn rates(&self, unit: usize, length: usize) -> [Rate; 2] {
+        self.rates[cell(unit, length / unit)]
     }
 }
 
@@ -439,12 +469,31 @@ mod tests {
     }
 
     #[test]
+    fn long_repeats_tell_of_long_ones() {
+        let mut tally = Tally::default();
+        // Short ones look slipped oftener than they should, long ones never.
+        (0..100).for_each(|_| tally.add_reads(2, 10, &[[10; 39].as_slice(), &[8]].concat()));
+        (0..60).for_each(|_| tally.add_reads(1, 18, &[18; 40]));
+        let times = |unit: usize, length: usize| {
+            Slippage::of(&tally).rates(unit, length)[0].rate / Slippage::default().rates(unit, length)[0].rate
+        };
+        assert!(times(2, 10) > 10.0, "{}", times(2, 10));
+        for (unit, length) in [(1, 22), (2, 48), (3, 60)] {
+            assert!(
+                times(unit, length) < if unit == 1 { 0.5 } else { 2.0 },
+                "{unit}: {}",
+                times(unit, length)
+            );
+        }
+    }
+
+    #[test]
     fn few_reads_and_places_apart_make_rates_uncertain() {
         let reads = |slipped: usize| [vec![11; slipped], vec![12; 200 - slipped]].concat();
         let spread = |sites: usize, slipped: [usize; 2]| {
             let mut tally = Tally::default();
             (0..sites).for_each(|i| tally.add_reads(1, 12, &reads(slipped[i % 2])));
-            Slippage::of(&tally).spread(1, 12, 11)
+            Slippage::of(&tally).rates(1, 12)[0].spread
         };
         let [none, few, many] = [0, 4, 400].map(|sites| spread(sites, [10, 10]));
         assert!(none > few && few > many && many < 0.05, "{none} {few} {many}");
