@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
 use crate::label::{KmerHit, Labelled, Read};
-use crate::recruit::lot;
+use crate::molecule::lot;
 use crate::select::beyond_errors;
 
 /// A read laid on a contig.

@@ -8,7 +8,7 @@ use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::KmerMap;
-use crate::molecule::Molecules;
+use crate::molecule::{Mates, Molecules};
 use crate::select::{Pick, beyond_errors};
 use crate::tract;
 
@@ -63,6 +63,16 @@ pub struct Labelled {
     pub mates: [Read; 2],
     /// Interesting k-mers of each mate, in read order.
     pub hits: [Vec<KmerHit>; 2],
+}
+
+impl Mates for Labelled {
+    fn sample(&self) -> u8 {
+        self.sample
+    }
+
+    fn seqs(&self) -> [&[u8]; 2] {
+        self.mates.each_ref().map(|mate| &mate.seq[..])
+    }
 }
 
 /// Prepares pairs for the count: what is not of the sample's DNA goes, tandem repeats are spelled.

@@ -5,9 +5,6 @@
 
 use std::collections::HashMap;
 
-use crate::label::{Labelled, Read};
-use crate::recruit::Kept;
-
 /// Bases compared at the start of each mate.
 const PREFIX: usize = 32;
 /// Bases by which pairs that may be copies are found: the start of either mate without an error.
@@ -27,36 +24,16 @@ fn differ(a: &[u8], b: &[u8]) -> usize {
 pub trait Mates {
     /// Which sample.
     fn sample(&self) -> u8;
-    /// Read 1 and read 2.
-    fn mates(&self) -> &[Read; 2];
-}
-
-impl Mates for Kept {
-    fn sample(&self) -> u8 {
-        self.sample
-    }
-
-    fn mates(&self) -> &[Read; 2] {
-        &self.mates
-    }
-}
-
-impl Mates for Labelled {
-    fn sample(&self) -> u8 {
-        self.sample
-    }
-
-    fn mates(&self) -> &[Read; 2] {
-        &self.mates
-    }
+    /// Bases of read 1 and of read 2.
+    fn seqs(&self) -> [&[u8]; 2];
 }
 
 /// Copies are read from the same end or from the other.
 fn same_molecule(a: &impl Mates, b: &impl Mates) -> bool {
-    let (one, other) = (a.mates(), b.mates());
+    let (one, other) = (a.seqs(), b.seqs());
     let ends = |x: usize, y: usize| {
-        let first = differ(&one[0].seq, &other[x].seq);
-        first <= DIFFERENCES && first + differ(&one[1].seq, &other[y].seq) <= DIFFERENCES
+        let first = differ(one[0], other[x]);
+        first <= DIFFERENCES && first + differ(one[1], other[y]) <= DIFFERENCES
     };
     a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
@@ -76,7 +53,7 @@ impl Molecules {
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
-            let keys = [0, 1].map(|m| pair.mates()[m].seq.get(..KEY).map(|seq| (pair.sample(), seq)));
+            let keys = pair.seqs().map(|seq| seq.get(..KEY).map(|seq| (pair.sample(), seq)));
             let known = keys.iter().flatten().filter_map(|key| begun.get(key)).flatten().copied();
             let head = known.filter(|&other| same_molecule(&pairs[other as usize], pair)).min();
             if head.is_none() {
@@ -107,10 +84,19 @@ impl Molecules {
     }
 }
 
+/// A number that only the name decides, every bit by chance (FNV-1a, and a finaliser).
+pub(crate) fn lot(name: &[u8]) -> u64 {
+    let hash =
+        name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ (hash >> 29)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::label::Read;
+    use crate::recruit::Kept;
 
     fn pair(sample: u8, mates: [&[u8]; 2]) -> Kept {
         let read = |seq: &[u8]| Read { seq: seq.to_vec(), qual: vec![30; seq.len()] };

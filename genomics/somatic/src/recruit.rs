@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::compare::Compared;
 use crate::kmer_map::KmerMap;
 use crate::label::{KmerHit, Read, lookup};
+use crate::molecule::{Mates, lot};
 
 /// Shared k-mers are taken from this many bases beyond the novel stretch.
 const REACH: usize = 40;
@@ -78,6 +79,16 @@ pub struct Kept {
     pub mates: [Read; 2],
     /// The contigs, ascending.
     pub contigs: Vec<u32>,
+}
+
+impl Mates for Kept {
+    fn sample(&self) -> u8 {
+        self.sample
+    }
+
+    fn seqs(&self) -> [&[u8]; 2] {
+        self.mates.each_ref().map(|mate| &mate.seq[..])
+    }
 }
 
 /// What the pass has kept.
@@ -284,14 +295,6 @@ fn level(pairs: u32) -> u32 {
 /// Whether a pair stays at a place with so many pairs.
 fn drawn(lot: u64, pairs: u32) -> bool {
     lot.leading_zeros() >= level(pairs)
-}
-
-/// A number that only the name decides, every bit by chance (FNV-1a, and a finaliser).
-pub(crate) fn lot(name: &[u8]) -> u64 {
-    let hash =
-        name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    hash ^ (hash >> 29)
 }
 
 /// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than 255.
