@@ -54,6 +54,63 @@ pub enum Change {
     },
 }
 
+/// Changes of this many bases or more are structural.
+pub const STRUCTURAL: usize = 50;
+/// Junction ends this near are the same end: alignment of the flanks may differ by that much.
+pub(crate) const SAME: usize = 15;
+
+/// Whether a change is an allele that is not structural.
+pub(crate) fn is_small(change: &Change) -> bool {
+    match change {
+        Change::Allele { reference, alternative, .. } => {
+            reference.len().abs_diff(alternative.len()) < STRUCTURAL
+        }
+        _ => false,
+    }
+}
+
+/// The places a change touches: sequence index and 0-based position.
+pub(crate) fn places(change: &Change) -> Vec<(usize, usize)> {
+    match change {
+        Change::Allele { chrom, pos, reference, .. } if reference.len() > STRUCTURAL => {
+            vec![(*chrom, *pos), (*chrom, pos + reference.len())]
+        }
+        Change::Allele { chrom, pos, .. } => vec![(*chrom, *pos)],
+        Change::Junction { ends, .. } => ends.iter().map(|e| (e.chrom, e.pos)).collect(),
+        Change::Novel { end, .. } => vec![(end.chrom, end.pos)],
+    }
+}
+
+/// Sequence index and 0-based position a change is sorted by.
+pub fn position(change: &Change) -> (usize, usize) {
+    match change {
+        Change::Allele { chrom, pos, .. } => (*chrom, *pos),
+        Change::Junction { ends, .. } => (ends[0].chrom, ends[0].pos),
+        Change::Novel { end, .. } => (end.chrom, end.pos),
+    }
+}
+
+/// Whether two ends are within so many bases.
+pub(crate) fn near(a: &Breakend, b: &Breakend, within: usize) -> bool {
+    a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
+}
+
+/// Whether two changes are one.
+pub(crate) fn alike(a: &Change, b: &Change) -> bool {
+    a == b || same(a, b)
+}
+
+/// Whether two junctions, or two loose ends, are copies of one.
+pub(crate) fn same(a: &Change, b: &Change) -> bool {
+    match (a, b) {
+        (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
+            x.iter().zip(y).all(|(x, y)| near(x, y, SAME) && x.side == y.side)
+        }
+        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => near(x, y, SAME) && x.side == y.side,
+        _ => false,
+    }
+}
+
 /// Removes shared ends and shifts an indel as far left as it goes (Tan et al. 2015, "Unified representation").
 pub fn left_align(
     genome: &[u8],

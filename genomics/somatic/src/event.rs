@@ -1,13 +1,12 @@
 //! Judged changes → events: copies of one change merged, junctions of one rearrangement joined.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Breakend, Change, Side};
+use crate::change::{Breakend, Change, SAME, STRUCTURAL, Side, is_small, near, position, same};
 use crate::genotype::{FEWEST_PAIRS, Filter, Kind, PRIOR};
 use crate::locus::Call;
-use crate::phase;
 use genuma_reads::Trimmed;
 
 /// What an event is called.
@@ -59,10 +58,6 @@ pub struct Event {
     pub phase_set: Option<usize>,
 }
 
-/// Changes of this many bases or more are structural.
-pub const STRUCTURAL: usize = 50;
-/// Junction ends this near are the same end: alignment of the flanks may differ by that much.
-const SAME: usize = 15;
 /// Ends of two junctions this near belong to one event.
 const PARTNER: usize = 60;
 
@@ -183,7 +178,7 @@ fn weigh_by_frequency(calls: &mut [Call], bases: u64, least_quality: f64) {
 pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
     weigh_by_frequency(&mut calls, library.bases, library.least_quality);
     doubt_the_few(&mut calls);
-    let links = phase::links(&calls);
+    let links = links(&calls);
     calls.sort_by(|a, b| {
         let loose = |c: &Call| matches!(c.change, Change::Novel { .. });
         let quality = |c: &Call| std::cmp::Reverse(c.genotype.quality as i64);
@@ -244,49 +239,8 @@ pub fn events(mut calls: Vec<Call>, library: &Library) -> Vec<Event> {
         events.push(Event { class, calls, phase_set: None });
     }
     events.sort_by(|a, b| position(&a.calls[0].change).cmp(&position(&b.calls[0].change)));
-    phase::sets(&mut events, &links);
+    sets(&mut events, &links);
     events
-}
-
-/// The places a change touches: sequence index and 0-based position.
-pub(crate) fn places(change: &Change) -> Vec<(usize, usize)> {
-    match change {
-        Change::Allele { chrom, pos, reference, .. } if reference.len() > STRUCTURAL => {
-            vec![(*chrom, *pos), (*chrom, pos + reference.len())]
-        }
-        Change::Allele { chrom, pos, .. } => vec![(*chrom, *pos)],
-        Change::Junction { ends, .. } => ends.iter().map(|e| (e.chrom, e.pos)).collect(),
-        Change::Novel { end, .. } => vec![(end.chrom, end.pos)],
-    }
-}
-
-/// Sequence index and 0-based position a change is sorted by.
-pub fn position(change: &Change) -> (usize, usize) {
-    match change {
-        Change::Allele { chrom, pos, .. } => (*chrom, *pos),
-        Change::Junction { ends, .. } => (ends[0].chrom, ends[0].pos),
-        Change::Novel { end, .. } => (end.chrom, end.pos),
-    }
-}
-
-fn near(a: &Breakend, b: &Breakend, within: usize) -> bool {
-    a.chrom == b.chrom && a.pos.abs_diff(b.pos) <= within
-}
-
-/// Whether two changes are one.
-pub(crate) fn alike(a: &Change, b: &Change) -> bool {
-    a == b || same(a, b)
-}
-
-/// Whether two junctions, or two loose ends, are copies of one.
-fn same(a: &Change, b: &Change) -> bool {
-    match (a, b) {
-        (Change::Junction { ends: x, .. }, Change::Junction { ends: y, .. }) => {
-            x.iter().zip(y).all(|(x, y)| near(x, y, SAME) && x.side == y.side)
-        }
-        (Change::Novel { end: x, .. }, Change::Novel { end: y, .. }) => near(x, y, SAME) && x.side == y.side,
-        _ => false,
-    }
 }
 
 /// Whether a loose end is the beginning, or the other side, of what `whole` shows to its end: a junction there, or an insertion.
@@ -350,5 +304,41 @@ fn pair(a: &Change, b: &Change) -> Option<Class> {
             })
         }
         _ => None,
+    }
+}
+
+/// Two changes in phase.
+type Link = [Change; 2];
+
+/// What was noted, whichever of the contigs that show a change its call is taken from.
+fn links(calls: &[Call]) -> Vec<Link> {
+    calls.iter().flat_map(|c| c.in_phase.iter().map(|other| [c.change.clone(), other.clone()])).collect()
+}
+
+/// Puts events that pass, sorted by position, into sets of those in phase: each set has the position of its first.
+fn sets(events: &mut [Event], links: &[Link]) {
+    let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small(&e.calls[0].change);
+    let at: HashMap<&Change, usize> =
+        (0..).zip(events.iter()).filter(|(_, e)| passing(e)).map(|(i, e)| (&e.calls[0].change, i)).collect();
+    // The first of the set each event is in, as far as known: the lowest index of those linked.
+    let mut first: Vec<usize> = (0..events.len()).collect();
+    let mut linked = vec![false; events.len()];
+    let root = |first: &[usize], mut i: usize| {
+        while first[i] != i {
+            i = first[i];
+        }
+        i
+    };
+    for [a, b] in links {
+        let (Some(&a), Some(&b)) = (at.get(a), at.get(b)) else { continue };
+        if position(&events[a].calls[0].change).0 != position(&events[b].calls[0].change).0 {
+            continue;
+        }
+        let (x, y) = (root(&first, a), root(&first, b));
+        first[x.max(y)] = x.min(y);
+        (linked[a], linked[b]) = (true, true);
+    }
+    for i in (0..events.len()).filter(|&i| linked[i]) {
+        events[i].phase_set = Some(position(&events[root(&first, i)].calls[0].change).1);
     }
 }

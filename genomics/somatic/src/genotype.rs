@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::Vote;
 use crate::slippage::Rate;
+use crate::vote::Vote;
 
 /// Molecules of one sample by allele.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]

@@ -4,9 +4,8 @@
 //! sequence that lacks one change but has the others, either would look like a stranger. So there is a haplotype with
 //! all small changes, one with none, and for each change one that has it alone and one that lacks it alone.
 
-use crate::change::Change;
+use crate::change::{self, Change};
 use crate::compare::{Compared, Finding};
-use crate::event;
 
 /// Small changes of a contig up to which each gets haplotypes in which it stands alone.
 pub(crate) const FEW: usize = 6;
@@ -47,7 +46,7 @@ pub fn of_rival(contig: &Compared, rival: &Compared) -> Option<Haplotype> {
             let start = usize::try_from(window.start as i32 + shift).ok()?;
             rival.seq.get(start..start + window.len())
         };
-        let same = rival.findings.iter().any(|other| event::alike(&other.change, &f.change))
+        let same = rival.findings.iter().any(|other| change::alike(&other.change, &f.change))
             || shifts.iter().any(|&shift| there(shift) == Some(&contig.seq[window.clone()]));
         let reaches = |&shift: &i32| {
             f.at.start as i32 + shift >= 0 && f.at.start as i32 + shift <= rival.seq.len() as i32

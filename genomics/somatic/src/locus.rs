@@ -3,18 +3,17 @@
 use genuma_kmers::encode::kmers;
 use genuma_reads::{NORMAL, TUMOUR};
 
-use crate::change::Change;
+use crate::change::{self, Change, is_small};
 use crate::compare::Compared;
 use crate::errors::{self, Errors, OnSequence};
-use crate::event::{self, STRUCTURAL};
 use crate::evidence::Evidence;
 use crate::genotype::{self, Filter, Genotype, Kind};
 use crate::haplotype;
 use crate::label::Read;
 use crate::lay::{self, Recruit};
-use crate::phase;
 use crate::recruit::Kept;
 use crate::slippage::{self, Repeat};
+use crate::vote::{Shared, Vote};
 
 /// A judged change.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,7 +103,7 @@ impl Locus {
 
     /// The places its changes touch.
     fn places(&self) -> Vec<(usize, usize)> {
-        self.contig.findings.iter().flat_map(|f| event::places(&f.change)).collect()
+        self.contig.findings.iter().flat_map(|f| change::places(&f.change)).collect()
     }
 
     /// What its reads say, held against its own haplotypes and those of its rivals among `loci`.
@@ -199,7 +198,7 @@ impl Locus {
         };
         let (mut calls, votes): (Vec<Call>, Vec<_>) =
             self.contig.findings.iter().enumerate().map(judge_one).unzip();
-        phase::note(&mut calls, &votes);
+        note_phase(&mut calls, &votes);
         calls
     }
 }
@@ -230,12 +229,14 @@ fn turns_back(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
     })
 }
 
-fn is_small(change: &Change) -> bool {
-    match change {
-        Change::Allele { reference, alternative, .. } => {
-            reference.len().abs_diff(alternative.len()) < STRUCTURAL
-        }
-        _ => false,
+/// Notes which small changes of a contig that pass are in phase, from what the tumour's molecules say of each: with the first of
+/// two the second.
+fn note_phase(calls: &mut [Call], votes: &[Vec<Vote>]) {
+    let fit = |c: &Call| c.genotype.filters.is_empty() && is_small(&c.change);
+    for a in 0..calls.len() {
+        let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
+        let others = others.filter(|&b| Shared::of(&votes[a], &votes[b]).in_phase());
+        calls[a].in_phase = others.map(|b| calls[b].change.clone()).collect();
     }
 }
 

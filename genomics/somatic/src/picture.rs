@@ -16,11 +16,11 @@ use std::cmp::Reverse;
 
 use crate::change::Change;
 use crate::compare::{Compared, Finding};
-use crate::evidence::Vote;
 use crate::label::Read;
 use crate::lay::Recruit;
 use crate::outcome::{Picture, Row};
 use crate::recruit::Kept;
+use crate::vote::Vote;
 
 /// Columns shown of the sequence beside a change.
 const FLANK: usize = 60;

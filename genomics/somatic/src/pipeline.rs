@@ -23,8 +23,8 @@ use crate::kmer_map::KmerMap;
 use crate::label::{self, Believed, KmerHit, Labelled, Spelling};
 use crate::ledger::Ledger;
 use crate::locus::{self, Locus};
+use crate::neighbours;
 use crate::normal;
-use crate::phase;
 use crate::recruit::{self, Kept, Recruited};
 use crate::select::{Depths, Pick, Select, beyond_errors};
 use crate::slippage::{self, Slippage};
@@ -229,9 +229,9 @@ impl Job {
             loci.len(),
             self.means.threads,
             || (),
-            |(), l| phase::weigh_neighbours(l, &loci, &pairs, &errors),
+            |(), l| neighbours::weigh_neighbours(l, &loci, &pairs, &errors),
         );
-        phase::join_neighbours(&mut loci, neighbours.into_iter().flatten());
+        neighbours::join_neighbours(&mut loci, neighbours.into_iter().flatten());
         let calls = in_order(
             loci.len(),
             self.means.threads,

@@ -3,11 +3,11 @@
 use crate::change::Change;
 use crate::compare::Compared;
 use crate::errors::Errors;
-use crate::evidence::Weighed;
 use crate::lay::Recruit;
 use crate::recruit::Kept;
 use crate::slippage::{Rate, Repeat};
 use crate::tract::LONGEST_UNIT;
+use crate::weigh::Weighed;
 use genuma_reads::{NORMAL, TUMOUR};
 
 /// Copies of a unit from which its repeats are weighed by their length: homopolymers, longer units.

@@ -3,9 +3,8 @@
 use genuma_align::{Mapper, Strand};
 use genuma_reads::fasta::Reference;
 
-use crate::change::{Breakend, Change, Side};
+use crate::change::{Breakend, Change, STRUCTURAL, Side};
 use crate::compare::Finding;
-use crate::event::STRUCTURAL;
 
 /// Bases of an insertion that may differ from its source.
 fn tolerated(len: usize) -> usize {

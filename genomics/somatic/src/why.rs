@@ -9,9 +9,9 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::{NORMAL, Pair, TUMOUR};
 
 use crate::assemble::Contig;
-use crate::change::{Breakend, Change, Side};
+use crate::change::{Breakend, Change, STRUCTURAL, Side};
 use crate::compare::Compared;
-use crate::event::{Event, STRUCTURAL};
+use crate::event::Event;
 use crate::group::Grouped;
 use crate::kmer_map::KmerMap;
 use crate::label::{KmerHit, Labelled, lookup};

@@ -186,7 +186,7 @@ fn events_come_by_position_and_nothing_is_lost() {
         novel((1, 10, L)),
     ];
     let found = of(&changes);
-    let place = |change: &Change| genuma_somatic::event::position(change);
+    let place = |change: &Change| genuma_somatic::change::position(change);
     assert!(found.is_sorted_by_key(|(_, calls)| place(&calls[0])));
     let mut back: Vec<Change> = found.into_iter().flat_map(|e| e.1).collect();
     back.sort();

@@ -11,13 +11,13 @@ use genuma_reads::{NORMAL, TUMOUR};
 use genuma_somatic::change::Change;
 use genuma_somatic::compare::{Compared, compare};
 use genuma_somatic::errors::{Errors, OnSequence, Tally};
-use genuma_somatic::evidence::Vote;
 use genuma_somatic::genotype::{FEWEST_PAIRS, FEWEST_RARE, Filter, Genotype, Kind, Params, judge};
 use genuma_somatic::label::{Labelled, Read};
 use genuma_somatic::locus::{Call, Locus};
-use genuma_somatic::phase::{join_neighbours, weigh_neighbours};
+use genuma_somatic::neighbours::{join_neighbours, weigh_neighbours};
 use genuma_somatic::recruit::{Index, Kept, Recruited, Seen};
 use genuma_somatic::slippage::Slippage;
+use genuma_somatic::vote::Vote;
 
 /// A place of 2,000 bases with one change at its middle.
 struct Place {

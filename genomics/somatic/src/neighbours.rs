@@ -1,62 +1,13 @@
-//! Which changes of a contig the same molecules have: neighbouring substitutions become one change, others that pass are in phase.
+//! Neighbouring substitutions of a contig that the same molecules have become one change.
 
 use std::collections::HashMap;
 
 use crate::change::Change;
 use crate::compare::{Compared, Finding};
 use crate::errors::Errors;
-use crate::event::{Class, Event, class_of, position};
-use crate::evidence::Vote;
-use crate::locus::{Call, Locus};
+use crate::locus::Locus;
 use crate::recruit::Kept;
-
-/// Molecules that tell the alleles of two changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Shared {
-    /// Those with both changes.
-    pub both: u32,
-    /// Those with only the first, and with only the second.
-    pub only: [u32; 2],
-}
-
-/// Fewest molecules that have two changes both.
-const FEWEST: u32 = 2;
-/// One for so many of them, beside one, may have only the first of two neighbouring changes by a wrong base, and as many only the second.
-const MISREAD: u32 = 10;
-
-impl Shared {
-    /// From the votes of one sample on two changes of a contig, each in the order of their molecules.
-    pub fn of(first: &[Vote], second: &[Vote]) -> Shared {
-        let mut shared = Shared::default();
-        let mut second = second.iter().peekable();
-        for a in first {
-            while second.next_if(|b| b.pair < a.pair).is_some() {}
-            let Some(b) = second.next_if(|b| b.pair == a.pair) else { continue };
-            shared.both += u32::from(a.alternative() && b.alternative());
-            shared.only[0] += u32::from(a.alternative() && b.reference());
-            shared.only[1] += u32::from(a.reference() && b.alternative());
-        }
-        shared
-    }
-
-    /// Adds those of another sample.
-    pub fn add(&mut self, other: &Shared) {
-        self.both += other.both;
-        self.only[0] += other.only[0];
-        self.only[1] += other.only[1];
-    }
-
-    /// Whether the two came about together: no molecule has one of them alone, but for errors. Were one of them older, or the
-    /// germline's, many would have it alone.
-    pub fn at_once(&self) -> bool {
-        self.both >= FEWEST && self.only[0].max(self.only[1]) <= 1 + self.both / MISREAD
-    }
-
-    /// Whether the two lie on one haplotype: of the molecules with the rarer one, most have the other too.
-    pub fn in_phase(&self) -> bool {
-        self.both >= FEWEST && self.both > self.only[0].min(self.only[1])
-    }
-}
+use crate::vote::Shared;
 
 /// A substitution: sequence, position, bases before and after.
 fn substitution(change: &Change) -> Option<(usize, usize, &[u8], &[u8])> {
@@ -157,89 +108,9 @@ fn join(contig: &mut Compared, together: impl Fn(&Change) -> bool) {
     contig.findings.retain(|_| gone.next() != Some(true));
 }
 
-/// Whether a change that passes is one that can be in phase with others.
-fn is_small(change: &Change) -> bool {
-    matches!(class_of(change), Class::Snv | Class::Mnv | Class::Indel)
-}
-
-/// Notes which small changes of a contig that pass are in phase, from what the tumour's molecules say of each: with the first of
-/// two the second.
-pub(crate) fn note(calls: &mut [Call], votes: &[Vec<Vote>]) {
-    let fit = |c: &Call| c.genotype.filters.is_empty() && is_small(&c.change);
-    for a in 0..calls.len() {
-        let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
-        let others = others.filter(|&b| Shared::of(&votes[a], &votes[b]).in_phase());
-        calls[a].in_phase = others.map(|b| calls[b].change.clone()).collect();
-    }
-}
-
-/// Two changes in phase.
-pub(crate) type Link = [Change; 2];
-
-/// What was noted, whichever of the contigs that show a change its call is taken from.
-pub(crate) fn links(calls: &[Call]) -> Vec<Link> {
-    calls.iter().flat_map(|c| c.in_phase.iter().map(|other| [c.change.clone(), other.clone()])).collect()
-}
-
-/// Puts events that pass, sorted by position, into sets of those in phase: each set has the position of its first.
-pub(crate) fn sets(events: &mut [Event], links: &[Link]) {
-    let passing = |e: &Event| e.calls[0].genotype.filters.is_empty() && is_small(&e.calls[0].change);
-    let at: HashMap<&Change, usize> =
-        (0..).zip(events.iter()).filter(|(_, e)| passing(e)).map(|(i, e)| (&e.calls[0].change, i)).collect();
-    // The first of the set each event is in, as far as known: the lowest index of those linked.
-    let mut first: Vec<usize> = (0..events.len()).collect();
-    let mut linked = vec![false; events.len()];
-    let root = |first: &[usize], mut i: usize| {
-        while first[i] != i {
-            i = first[i];
-        }
-        i
-    };
-    for [a, b] in links {
-        let (Some(&a), Some(&b)) = (at.get(a), at.get(b)) else { continue };
-        if position(&events[a].calls[0].change).0 != position(&events[b].calls[0].change).0 {
-            continue;
-        }
-        let (x, y) = (root(&first, a), root(&first, b));
-        first[x.max(y)] = x.min(y);
-        (linked[a], linked[b]) = (true, true);
-    }
-    for i in (0..events.len()).filter(|&i| linked[i]) {
-        events[i].phase_set = Some(position(&events[root(&first, i)].calls[0].change).1);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn vote(pair: u32, log_odds: f64) -> Vote {
-        let (forward, first_forward) = (true, true);
-        Vote { pair, log_odds, forward, first_forward, from_end: 50, quality: 37, copies: 0 }
-    }
-
-    #[test]
-    fn molecules_are_those_that_tell_both() {
-        let votes = |of: &[(u32, f64)]| of.iter().map(|&(pair, odds)| vote(pair, odds)).collect::<Vec<_>>();
-        let first = votes(&[(1, 9.0), (2, 9.0), (4, -9.0), (5, 9.0), (6, 1.0), (9, 9.0)]);
-        let second = votes(&[(0, 9.0), (2, 9.0), (3, 9.0), (4, 9.0), (5, -9.0), (6, 9.0), (9, 0.5)]);
-        assert_eq!(Shared::of(&first, &second), Shared { both: 1, only: [1, 1] });
-        assert_eq!(Shared::of(&first, &[]), Shared::default());
-        let mut sum = Shared { both: 3, only: [0, 2] };
-        sum.add(&Shared::of(&first, &second));
-        assert_eq!(sum, Shared { both: 4, only: [1, 3] });
-    }
-
-    #[test]
-    fn changes_at_once_have_no_molecules_of_their_own() {
-        let shared = |both, first, second| Shared { both, only: [first, second] };
-        for (both, first, second) in [(2, 0, 0), (3, 1, 0), (8, 1, 1), (20, 3, 2), (100, 11, 5)] {
-            assert!(shared(both, first, second).at_once());
-        }
-        for (both, first, second) in [(0, 0, 0), (1, 0, 0), (3, 2, 0), (20, 0, 4), (100, 12, 0)] {
-            assert!(!shared(both, first, second).at_once());
-        }
-    }
 
     /// A contig of `ACGT` repeated, with changed bases: of each, where it lies on the contig and in the genome.
     fn contig(places: &[(usize, usize)]) -> Compared {
