@@ -1,7 +1,6 @@
 //! `genuma advise`: which strategy suits an aligner on this machine.
 
 mod trials;
-pub mod words;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -25,11 +24,11 @@ use genuma_strategy::sample::Sample;
 use genuma_strategy::{Invocation, Strategy, layout, replica};
 use genuma_work::publish::{AtomicFile, Set};
 use genuma_work::signals;
-use serde::Serialize;
 use tracing::{info, warn};
 
 use crate::aligner::{self, Given};
-use crate::{command, json, machine, report, voice};
+use crate::report::advice::{self, Case, words};
+use crate::{command, json, machine, voice};
 use trials::{Trials, Wish};
 
 /// Say which memory strategy suits an aligner on this machine.
@@ -100,23 +99,6 @@ const UNKNOWN_READS: f64 = 100e6;
 /// Share of the run that `genuma run` lets trials take.
 const RUN_BUDGET: f64 = 0.02;
 
-/// A command on a machine, and what is known of both.
-#[derive(Debug, Serialize)]
-pub struct Case {
-    /// The aligner's name.
-    pub aligner: String,
-    /// The command as it was given.
-    pub command: String,
-    /// Threads of all instances together.
-    pub threads: usize,
-    /// Where the machine's numbers are from, in words.
-    pub source: String,
-    /// The machine.
-    pub machine: Machine,
-    /// The run, before any trial.
-    pub application: Application,
-}
-
 /// Advises, or scores the advisor.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
@@ -148,7 +130,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     if let Some(path) = &args.explain {
         let mut page = AtomicFile::create(path)?;
-        page.write_all(report::advice::render(&case, &advice).as_bytes())?;
+        page.write_all(advice::render(&case, &advice).as_bytes())?;
         set.add(page.complete()?);
     }
     set.publish()?;

@@ -1,7 +1,7 @@
 //! How a failure ends the program: one line on stderr and an exit code.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Write};
 use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,6 +33,28 @@ pub fn must_be_folder(path: &Path, name: &str) -> anyhow::Result<()> {
 pub fn report(error: &anyhow::Error) -> ExitCode {
     voice::say(&format!("genuma: error: {}", line(error)));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+}
+
+/// What the parser has to say: help, the version, or what is wrong with the command line. Gives the exit code.
+pub fn answer(asked: &clap::Error) -> ExitCode {
+    let text = asked.render().to_string();
+    let code = ExitCode::from(asked.exit_code() as u8);
+    // What is typed is quoted as it is where styles are shown.
+    let typed = std::env::args_os().any(|arg| arg.to_string_lossy().contains(char::is_control));
+    if asked.use_stderr() {
+        if typed {
+            text.lines().for_each(voice::say);
+        } else {
+            drop(asked.print());
+        }
+        return code;
+    }
+    match asked.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            report(&anyhow::Error::new(error).context("standard output"))
+        }
+        _ => code,
+    }
 }
 
 /// What panics say of threads that the system does not start: the standard library's, at either end, and rayon's.

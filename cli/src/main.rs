@@ -70,7 +70,7 @@ enum Verb {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(asked) => return voice::answer(&asked),
+        Err(asked) => return failure::answer(&asked),
     };
     cli.voice.set();
     failure::heed_threads();

@@ -5,7 +5,6 @@
 
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, ErrorKind, Write};
-use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
@@ -15,7 +14,7 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::{failure, progress, stdout};
+use crate::{progress, stdout};
 
 /// The options of every verb.
 #[derive(Debug, Args)]
@@ -70,28 +69,6 @@ pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output"),
-    }
-}
-
-/// What the parser has to say: help, the version, or what is wrong with the command line. Gives the exit code.
-pub fn answer(asked: &clap::Error) -> ExitCode {
-    let text = asked.render().to_string();
-    let code = ExitCode::from(asked.exit_code() as u8);
-    // What is typed is quoted as it is where styles are shown.
-    let typed = std::env::args_os().any(|arg| arg.to_string_lossy().contains(char::is_control));
-    if asked.use_stderr() {
-        if typed {
-            text.lines().for_each(say);
-        } else {
-            drop(asked.print());
-        }
-        return code;
-    }
-    match asked.print().and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            failure::report(&anyhow::Error::new(error).context("standard output"))
-        }
-        _ => code,
     }
 }
 

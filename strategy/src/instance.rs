@@ -1,7 +1,5 @@
 //! A process of an aligner: pinned, its memory placed, its reads in pipes, its last words kept.
 
-mod feed;
-
 mod pace;
 
 mod patience;
@@ -10,7 +8,6 @@ mod tied;
 
 mod words;
 
-pub(crate) use feed::{Feeding, write_reads};
 pub(crate) use pace::Pace;
 pub(crate) use patience::Patient;
 pub use words::{WORDS, Words};

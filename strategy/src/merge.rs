@@ -7,7 +7,7 @@ mod sai;
 mod sam;
 
 pub use header::Program;
-pub(crate) use header::{Lines, sam_header};
+pub(crate) use header::{Header, Lines, sam_header};
 pub(crate) use sai::Sai;
 pub(crate) use sam::Sam;
 

@@ -10,9 +10,9 @@
 
 mod desk;
 
-mod keeper;
+mod feed;
 
-pub(crate) use desk::{Desk, Header};
+mod keeper;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ use crate::pages::{OnNodes, Pages};
 use crate::strategy::Strategy;
 use crate::threads::Threads;
 
-use desk::Next;
+use desk::{Desk, Next};
 use keeper::Keeper;
 
 /// Bytes of a record for a base (bp) of its read: two for bases and qualities, the rest for tags and places.

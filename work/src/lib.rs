@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod folder;
+mod gate;
 pub mod meter;
 pub mod parallel;
 pub mod publish;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::signals;
+use crate::gate::undivided;
 
 const BUFFER: usize = 256 << 10;
 /// The kernel follows so many symbolic links.
@@ -371,7 +371,7 @@ impl Set {
         for file in self.files.iter().filter(|file| file.waiting.is_some()) {
             file.file.sync_all().map_err(Error::write(&file.path))?;
         }
-        let _undivided = signals::undivided();
+        let _undivided = undivided();
         let mut steps = Steps::default();
         let taken = self.take_names(&mut steps);
         if taken.is_err() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::exit;
 
+use crate::gate;
+pub use crate::gate::{Undivided, undivided};
 use crate::publish::discard_unfinished;
 
 /// What a verb wants done when it is interrupted; it returns what the user should know.
@@ -24,24 +26,8 @@ static FAREWELL: Mutex<Option<Farewell>> = Mutex::new(None);
 /// Closed to end the program.
 static HEEDED: OnceLock<Handle> = OnceLock::new();
 
-/// Steps that a signal waits for.
-struct Gate {
-    /// How many are under way, nested ones counted too.
-    under_way: usize,
-    /// A signal is being heeded: no step begins any more.
-    closed: bool,
-}
-
-static GATE: Mutex<Gate> = Mutex::new(Gate { under_way: 0, closed: false });
-static GATE_CHANGED: Condvar = Condvar::new();
-
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Waits while the gate is as `unwanted` says.
-fn gate_once_not(unwanted: impl FnMut(&mut Gate) -> bool) -> MutexGuard<'static, Gate> {
-    GATE_CHANGED.wait_while(lock(&GATE), unwanted).unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Heeds the signals from now on. SIGHUP stays ignored where it is: under `nohup`.
@@ -56,7 +42,7 @@ pub fn heed() -> io::Result<()> {
     let wait = move || {
         // None when the program has failed, which it has said by itself.
         let signal = signals.forever().next();
-        gate_once_not(|gate| gate.under_way > 0).closed = true;
+        gate::close();
         discard_unfinished();
         let word = lock(&FAREWELL).take().and_then(|farewell| farewell());
         // A thread that still runs may have begun a file meanwhile.
@@ -104,22 +90,4 @@ pub fn give_up(tell: impl FnOnce()) -> ! {
 /// Sets what is done on a signal before the process ends; `None` takes it back. It must begin no undivided step.
 pub fn on_interruption(farewell: Option<Farewell>) {
     *lock(&FAREWELL) = farewell;
-}
-
-/// A step that a signal waits for, until dropped.
-#[derive(Debug)]
-pub struct Undivided(());
-
-/// Signals wait while the guard lives: for steps that must be done together or not at all. A step may be part of another. Once a signal
-/// is heeded this does not return.
-pub fn undivided() -> Undivided {
-    gate_once_not(|gate| gate.closed).under_way += 1;
-    Undivided(())
-}
-
-impl Drop for Undivided {
-    fn drop(&mut self) {
-        lock(&GATE).under_way -= 1;
-        GATE_CHANGED.notify_all();
-    }
 }

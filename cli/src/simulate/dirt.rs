@@ -171,7 +171,7 @@ impl Dirt {
     /// Sets what the kind of library stands for.
     pub fn preset(&self, params: &mut Params) {
         if let Some(name) = self.library {
-            Preset::from(name).apply(params);
+            params.set_library(Preset::from(name));
         }
     }
 

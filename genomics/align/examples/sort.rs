@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use genuma_align::bgzf::Level;
-use genuma_align::markdup::{Libraries, Marking};
+use genuma_align::sort::markdup::{Libraries, Marking};
 use genuma_align::sort::{BamFile, Blocks, Header, Options, SortedBlock, Sorter};
 use genuma_work::publish::Set;
 

@@ -1,5 +1,5 @@
 //! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), by all workers of a farm ([`pipeline`]),
-//! sorted and marked ([`sort`], [`markdup`]); and the placing of sequences that calling needs.
+//! sorted and marked ([`sort`], [`sort::markdup`]); and the placing of sequences that calling needs.
 //!
 //! Both load an index the same way ([`engine::minibwa`]). For calling it is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when
 //! it is there, else one that is made in the work folder. Index construction takes about 11 bytes of memory a base.
@@ -7,7 +7,6 @@ pub mod engine;
 pub mod sam;
 
 pub mod sort;
-pub mod markdup;
 
 pub mod bgzf;
 pub mod indexed;

@@ -29,9 +29,9 @@ use genuma_farm::{Farm, Seat, Worked};
 use genuma_reads::{ReadBatch, ReadStream};
 
 use crate::engine::{self, Engine, Layout};
-use crate::markdup::Marking;
 use crate::placement::Loaded;
 use crate::sam;
+use crate::sort::markdup::Marking;
 use crate::sort::{self, Sorter};
 
 use cutter::Cutter;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use genuma_align::markdup::{Libraries, Marking};
+use genuma_align::sort::markdup::{Libraries, Marking};
 use sorting::{How, Random, Records, lines, samtools, sort, text};
 
 const HEADER: &str = "@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:a\tLN:100000\n@SQ\tSN:b\tLN:100000\n\

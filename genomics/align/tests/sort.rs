@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use genuma_align::bgzf::Level;
-use genuma_align::markdup::Marking;
+use genuma_align::sort::markdup::Marking;
 use genuma_align::sort::{Blocks, Header};
 use sorting::{How, Random, Records, lines, samtools, sort, sorter, text, try_sort};
 

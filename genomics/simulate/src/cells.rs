@@ -5,7 +5,7 @@ use crate::germline::Germline;
 use crate::karyotype::{Edits, Karyotype};
 use crate::mitochondrion::Mitochondrion;
 use crate::origin::Origins;
-use crate::sequencing::Chromosome;
+use crate::sequencing::{Chromosome, Mixture};
 use crate::tumour::{Carriers, Placed, Tumour};
 use crate::variant::Edit;
 
@@ -29,9 +29,6 @@ struct Mitochondria {
     tumour: Vec<(f64, Chromosome)>,
     foreign: Vec<(f64, Chromosome)>,
 }
-
-/// Genomes with the share of the cells that have them.
-pub type Mixture<'a> = Vec<(f64, &'a [Chromosome])>;
 
 impl Cells {
     /// Of the patient only.

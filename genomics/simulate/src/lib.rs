@@ -3,8 +3,8 @@
 mod error;
 mod rng;
 
-mod params;
 mod presets;
+mod params;
 
 mod genome;
 mod made;

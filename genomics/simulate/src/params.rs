@@ -11,7 +11,7 @@ use crate::germline::GermlineParams;
 use crate::linked::LinkedParams;
 use crate::presets::Preset;
 use crate::rng::{Rng, Stream};
-use crate::sequencing::{SHORTEST_INSERT, SequencingParams};
+use crate::sequencing::{SHORTEST_INSERT, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
 
@@ -112,21 +112,17 @@ impl Default for Params {
     }
 }
 
-/// For leaving out what is off when parameters are written down.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// See [`is_default`].
-pub(crate) fn is_false(value: &bool) -> bool {
-    !value
-}
-
 fn share(x: f64) -> bool {
     (0.0..=1.0).contains(&x)
 }
 
 impl Params {
+    /// Sets the parameters of the library and the sequencer to those of a kind of library; others stay as they are.
+    pub fn set_library(&mut self, preset: Preset) {
+        self.library = Some(preset);
+        preset.apply(&mut self.sequencing, &mut self.capture);
+    }
+
     /// Random numbers for one purpose.
     pub(crate) fn stream(&self, of: Stream) -> Rng {
         Rng::stream(self.seed, &[of as u64])

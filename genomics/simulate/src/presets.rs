@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::params::Params;
-use crate::sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams};
+use crate::sequencing::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
 use crate::targets::{CaptureParams, TargetSource};
 
 /// A kind of library.
@@ -30,9 +29,7 @@ impl Preset {
         [Preset::Wgs, Preset::Ffpe, Preset::Transposase, Preset::Old, Preset::Panel, Preset::Exome];
 
     /// Sets the parameters of the library and the sequencer; others stay as they are.
-    pub fn apply(self, params: &mut Params) {
-        params.library = Some(self);
-        let reads = &mut params.sequencing;
+    pub(crate) fn apply(self, reads: &mut SequencingParams, captured: &mut Option<CaptureParams>) {
         let truseq =
             LibraryParams { adapter: Some(Adapter::Truseq), pcr_slippage: 1.0, ..Default::default() };
         let modern = MachineParams {
@@ -121,7 +118,7 @@ impl Preset {
                 };
                 reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
                 reads.machine = modern;
-                params.capture = Some(capture(TargetSource::Panel));
+                *captured = Some(capture(TargetSource::Panel));
             }
             Preset::Exome => {
                 (reads.insert_mean, reads.insert_sd) = (200.0, 50.0);
@@ -136,7 +133,7 @@ impl Preset {
                 };
                 reads.coverage = CoverageParams { gc_bias: 0.5, unevenness: 0.0 };
                 reads.machine = modern;
-                params.capture = Some(capture(TargetSource::Exome));
+                *captured = Some(capture(TargetSource::Exome));
             }
         }
     }

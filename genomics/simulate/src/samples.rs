@@ -1,13 +1,13 @@
 //! What goes into the tube of each sample, and how many pairs of it are read.
 
-use crate::cells::{Cells, Mixture};
+use crate::cells::Cells;
 use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::mitochondrion;
 use crate::params::Params;
 use crate::rng::{Rng, Stream};
 use crate::sequencing::{
-    Captured, Coverage, Inserts, Kind, Library, Machine, Pool, Sampling, Source, Tube, kept,
+    Captured, Coverage, Inserts, Kind, Library, Machine, Mixture, Pool, Sampling, Source, Tube, kept,
 };
 use crate::targets::Targets;
 

@@ -2,14 +2,13 @@
 
 use std::sync::mpsc;
 use std::thread::{self, Builder};
-use std::time::Duration;
 
 use genuma_machine::IdSet;
 use genuma_machine::placement::pin;
 
 use crate::desk::{Desk, Post};
 use crate::master::{Ended, Lane, Master};
-use crate::worker::{Bench, Wire};
+use crate::worker::{Bench, Wire, Worked};
 use crate::{Error, Next, Seat};
 
 /// Looks at a ring before a thread sleeps, about 20 µs of them.
@@ -36,23 +35,6 @@ pub struct Summary {
     pub master_sleeps: u64,
     /// Each worker, in the order of the seats.
     pub workers: Vec<Worked>,
-}
-
-/// What a worker did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worked {
-    /// Where it was put.
-    pub seat: Seat,
-    /// The CPU it ran on at last, as the kernel says.
-    pub cpu: u32,
-    /// That CPU's node.
-    pub node: u32,
-    /// Tasks it worked on.
-    pub tasks: u64,
-    /// Time it spent on them, time it was not running included; only of farms that are [`Farm::timed`].
-    pub busy: Option<Duration>,
-    /// How often it slept.
-    pub sleeps: u64,
 }
 
 /// What a farm's masters did: tasks handed on, and how often masters slept.

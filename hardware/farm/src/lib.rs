@@ -40,7 +40,7 @@ mod turn;
 mod sync;
 
 pub use error::{Error, Place};
-pub use farm::{Farm, Summary, Worked};
+pub use farm::{Farm, Summary};
 pub use next::Next;
 pub use seat::{Seat, seats};
-pub use worker::touched;
+pub use worker::{Worked, touched};

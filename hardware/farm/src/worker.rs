@@ -10,7 +10,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use crate::error::message;
 use crate::sleep::{Alarm, Sleeper};
 use crate::sync::{AtomicBool, Ordering};
-use crate::{Error, Place, Seat, Worked};
+use crate::{Error, Place, Seat};
 
 /// A task on its way, with what the farm has to know of it.
 pub(crate) struct Job<T, E> {
@@ -70,6 +70,23 @@ pub(crate) struct Ready<T, E> {
     pub(crate) back: Consumer<Box<Job<T, E>>>,
     /// Its tasks.
     pub(crate) tasks: Vec<Box<Job<T, E>>>,
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worked {
+    /// Where it was put.
+    pub seat: Seat,
+    /// The CPU it ran on at last, as the kernel says.
+    pub cpu: u32,
+    /// That CPU's node.
+    pub node: u32,
+    /// Tasks it worked on.
+    pub tasks: u64,
+    /// Time it spent on them, time it was not running included; only of farms that are [`Farm::timed`].
+    pub busy: Option<Duration>,
+    /// How often it slept.
+    pub sleeps: u64,
 }
 
 /// How a worker works, apart from what it works on.

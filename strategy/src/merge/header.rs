@@ -1,7 +1,5 @@
 //! Headers of SAM: the aligner's own, with the command line of the plain run, and one more `@PG`.
 
-use crate::run::Header;
-
 /// What a program says of itself in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -40,6 +38,15 @@ impl Lines {
         };
         line.split(' ').map(word).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// What stands before the records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// What is written.
+    pub text: Vec<u8>,
+    /// What must be the same of all instances.
+    pub common: Vec<u8>,
 }
 
 /// The header to write, from one that an instance wrote.

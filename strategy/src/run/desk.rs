@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::deal::Batch;
 use crate::instance::Instance;
+use crate::merge::Header;
 
 use super::Error;
 
@@ -53,15 +54,6 @@ struct State {
     held: usize,
     /// Bytes of records of the batch whose turn it is.
     backlog: usize,
-}
-
-/// What stands before the records.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// What is written.
-    pub text: Vec<u8>,
-    /// What must be the same of all instances.
-    pub common: Vec<u8>,
 }
 
 /// The meeting place.

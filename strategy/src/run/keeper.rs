@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use genuma_machine::placement::Policy;
 
 use crate::deal::Batch;
-use crate::instance::{Feeding, Instance, Pace, Recipe, all_killed, write_reads};
+use crate::instance::{Instance, Pace, Recipe, all_killed};
 use crate::invocation::{Depends, Format, Order, Reads};
-use crate::merge::{Fault, Given, Lines, Sai, Sam, sam_header};
+use crate::merge::{Fault, Given, Header, Lines, Sai, Sam, sam_header};
 use crate::pages::{self, Pages, Sought};
 use crate::threads::{self, Threads};
 
-use super::{Desk, Error, Header, OfInstance, Plan, join};
+use super::feed::{Feeding, write_reads};
+use super::{Desk, Error, OfInstance, Plan, join};
 
 /// Bytes taken from an instance at once.
 const TAKEN: usize = 1 << 20;

@@ -3,17 +3,35 @@
 mod bars;
 #[cfg(test)]
 mod tests;
+pub mod words;
 
 use std::fmt::Write;
 
 use genuma_strategy::Strategy;
 use genuma_strategy::advisor::{Advice, Refused};
-use genuma_strategy::model::Machine;
+use genuma_strategy::model::{Application, Machine};
+use serde::Serialize;
 
 use super::BASE_STYLE;
 use super::markup::{bytes, counted, duration, escape, figure, fill};
 use super::plot;
-use crate::advise::{Case, words};
+
+/// A command on a machine, and what is known of both.
+#[derive(Debug, Serialize)]
+pub struct Case {
+    /// The aligner's name.
+    pub aligner: String,
+    /// The command as it was given.
+    pub command: String,
+    /// Threads of all instances together.
+    pub threads: usize,
+    /// Where the machine's numbers are from, in words.
+    pub source: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The run, before any trial.
+    pub application: Application,
+}
 
 /// The page, complete. There is no script in it.
 pub fn render(case: &Case, advice: &Advice) -> String {

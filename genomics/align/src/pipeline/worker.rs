@@ -7,8 +7,8 @@ use genuma_reads::ReadBatch;
 
 use super::{Error, Tally};
 use crate::engine::Engine;
-use crate::markdup::Marking;
 use crate::sam::{records, write_line};
+use crate::sort::markdup::Marking;
 use crate::sort::{Blocks, SortedBlock};
 
 /// Some consecutive reads, and what mapping left of them.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Error;
+use super::markdup::{Ends, Marking};
 use super::merge::{Item, ORDINAL};
 use super::record::{self, Record, flag};
-use crate::markdup::{Ends, Marking};
 
 /// An alignment: its ordinal, then the record.
 #[derive(Debug)]
@@ -32,22 +32,6 @@ pub struct SortedBlock {
     pub(super) ends: Ends,
     pub(super) records: u64,
     pub(super) templates: u64,
-}
-
-/// Brings items into order; equal ones stay as they were.
-pub(crate) fn sorted<I: Item>(items: &[u8]) -> Vec<u8> {
-    let mut order = Vec::new();
-    let mut rest = items;
-    while !rest.is_empty() {
-        order.push((I::key(rest), items.len() - rest.len()));
-        rest = &rest[I::length(rest)..];
-    }
-    order.sort_unstable();
-    let mut sorted = Vec::with_capacity(items.len());
-    for (_, at) in order {
-        sorted.extend_from_slice(&items[at..at + I::length(&items[at..])]);
-    }
-    sorted
 }
 
 /// Makes sorted blocks; one for each worker.

@@ -194,6 +194,22 @@ impl<I: Item> Merge<I> {
     }
 }
 
+/// Brings items into order; equal ones stay as they were.
+pub(crate) fn sorted<I: Item>(items: &[u8]) -> Vec<u8> {
+    let mut order = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        order.push((I::key(rest), items.len() - rest.len()));
+        rest = &rest[I::length(rest)..];
+    }
+    order.sort_unstable();
+    let mut sorted = Vec::with_capacity(items.len());
+    for (_, at) in order {
+        sorted.extend_from_slice(&items[at..at + I::length(&items[at..])]);
+    }
+    sorted
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,12 +11,13 @@
 //! Memory: the budget, one block, and for each thread about 2 MB of records being packed or deflated; with marking a
 //! quarter byte a template. What comes out does not depend on the budget or the threads.
 
-pub(crate) mod record;
+mod record;
 mod pack;
-pub(crate) mod spill;
-pub(crate) mod merge;
-pub(crate) mod store;
-pub(crate) mod block;
+mod spill;
+mod merge;
+mod store;
+pub mod markdup;
+mod block;
 mod header;
 mod output;
 
@@ -28,8 +29,8 @@ use genuma_work::publish::Set;
 
 use crate::bgzf::Level;
 use crate::indexed;
-use crate::markdup::{Judge, Marked, Marking, Marks};
 use block::Alignment;
+use markdup::{Judge, Marked, Marking, Marks};
 use merge::{Merge, Merged, ORDINAL, Piece};
 use record::Record;
 use spill::Spill;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genuma_align::engine::{Engine, Layout, Minibwa, Strobealign, minibwa, strobealign};
-use genuma_align::markdup::Marking;
 use genuma_align::pipeline::{Error, Job, Output, Reads, Summary};
 use genuma_align::placement::Loaded;
 use genuma_align::sort::Sorter;
+use genuma_align::sort::markdup::Marking;
 use genuma_farm::Seat;
 use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tempfile::TempDir;

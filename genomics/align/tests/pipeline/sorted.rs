@@ -8,8 +8,8 @@ use std::sync::Arc;
 use genuma_align::bgzf::Level;
 use genuma_align::engine::{Engine, Layout};
 use genuma_align::header::{self, Command as Ran};
-use genuma_align::markdup::Marking;
 use genuma_align::placement::Loaded;
+use genuma_align::sort::markdup::Marking;
 use genuma_align::sort::{BamFile, Header, Options, Sorter};
 use genuma_work::publish::Set;
 

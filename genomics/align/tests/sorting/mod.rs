@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use genuma_align::bgzf::Level;
-use genuma_align::markdup::Marking;
+use genuma_align::sort::markdup::Marking;
 use genuma_align::sort::{BamFile, Blocks, Error, Header, Options, Sorter, Summary};
 use genuma_work::publish::Set;
 

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::fragments::{Chromosome, Fragment};
-use crate::cells::Mixture;
+use super::fragments::{Chromosome, Fragment, Mixture};
 use crate::rng::Rng;
 use crate::targets::Targets;
 

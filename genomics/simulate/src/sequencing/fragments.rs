@@ -20,6 +20,9 @@ pub struct Chromosome {
     pub circular: bool,
 }
 
+/// Genomes with the share of the cells that have them.
+pub type Mixture<'a> = Vec<(f64, &'a [Chromosome])>;
+
 /// A piece of a chromosome.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'a> {

@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use crate::params::{is_default, is_false};
-
 /// The library and the sequencer.
 #[derive(Debug, Clone, Serialize)]
 pub struct SequencingParams {
@@ -18,7 +16,7 @@ pub struct SequencingParams {
     /// Mean probability that a base is wrong.
     pub error_rate: f64,
     /// Whether read names tell where both mates come from.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub true_positions: bool,
     /// What happens to molecules before they are sequenced.
     #[serde(skip_serializing_if = "is_default")]
@@ -128,4 +126,9 @@ impl SequencingParams {
         let reached = short || library.short_inserts > 0.0 || library.fold_backs > 0.0;
         library.adapter.or(reached.then_some(Adapter::Truseq))
     }
+}
+
+/// For leaving out what is off when parameters are written down.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -129,7 +129,7 @@ fn dirty(preset: Preset, depth: f64) -> Params {
         seed: 11,
         ..Default::default()
     };
-    preset.apply(&mut params);
+    params.set_library(preset);
     params
 }
 

@@ -16,7 +16,8 @@ mod judge;
 
 use std::collections::HashMap;
 
-use crate::sort::record::{Record, flag};
+use super::merge::sorted;
+use super::record::{Record, flag};
 use ends::{End, Pair, Single};
 
 pub(crate) use judge::Judge;
@@ -98,10 +99,7 @@ impl Ends {
 
     /// Brings both kinds into order.
     pub(crate) fn sorted(self) -> Ends {
-        Ends {
-            pairs: crate::sort::block::sorted::<Pair>(&self.pairs),
-            singles: crate::sort::block::sorted::<Single>(&self.singles),
-        }
+        Ends { pairs: sorted::<Pair>(&self.pairs), singles: sorted::<Single>(&self.singles) }
     }
 }
 

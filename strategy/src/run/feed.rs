@@ -4,8 +4,8 @@ use std::io::{self, PipeWriter, Write};
 
 use rustix::io::ioctl_fionread;
 
-use super::Patient;
-use crate::run::Desk;
+use super::Desk;
+use crate::instance::Patient;
 
 /// Placeholders after which an aligner is made to work them off: it keeps about 300 bytes for each until then.
 const AT_ONCE: u64 = 4 << 20;

@@ -1,7 +1,7 @@
 //! What of a template is compared: where its reads begin and end without clips, their strands, and their qualities.
 
-use crate::sort::merge::{Item, ORDINAL};
-use crate::sort::record::{Record, flag};
+use super::super::merge::{Item, ORDINAL};
+use super::super::record::{Record, flag};
 
 /// A primary, mapped read, as if its clipped bases were aligned too. Positions may lie beyond the sequence's ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,13 +4,12 @@ use std::cmp::Reverse;
 use std::mem::replace;
 use std::sync::Arc;
 
+use super::super::Error;
+use super::super::merge::{Item, Merge, Merged, Piece, sorted};
+use super::super::spill::Spill;
+use super::super::store::Store;
 use super::ends::{Pair, Single};
 use super::{Ends, Marked, Marks};
-use crate::sort::Error;
-use crate::sort::block::sorted;
-use crate::sort::merge::{Item, Merge, Merged, Piece};
-use crate::sort::spill::Spill;
-use crate::sort::store::Store;
 
 /// A set that may say yes for a place that is not in it: tells which reads of pairs need not be compared with single
 /// ones.
