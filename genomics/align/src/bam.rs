@@ -1,7 +1,6 @@
 //! Read pairs → alignments → a sorted, indexed BAM (sections cited are those of the SAM specification).
 
 use std::io;
-use std::num::NonZero;
 use std::path::Path;
 
 use genuma_reads::dna::revcomp;
@@ -18,19 +17,17 @@ use sam::alignment::record::data::field::Tag;
 use sam::alignment::record::{Flags, MappingQuality};
 use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
-use sam::header::record::value::Map;
-use sam::header::record::value::map::builder::BuildError;
-use sam::header::record::value::map::{self, header, program, read_group};
 
-use crate::indexed::{self, IndexedFile, Place, Records};
+use crate::bgzf::Level;
+use crate::sort::{self, BamFile, Blocks, SortedBlock, Sorter};
 use crate::{CigarKind, Hit, Mapper, Placer, Strand, engine};
 
 /// What can go wrong while a BAM is made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The BAM or its index cannot be written.
+    /// The records cannot be sorted, or the BAM or its index not be written.
     #[error(transparent)]
-    Output(#[from] indexed::Error),
+    Sort(#[from] sort::Error),
     /// A pair cannot be mapped.
     #[error(transparent)]
     Map(#[from] engine::Error),
@@ -118,25 +115,16 @@ pub fn write_bam(
     threads: usize,
     set: &mut Set,
 ) -> Result<(), Error> {
-    let header = heading.header().map_err(|e| encode_error("the header", e))?;
-    let mut text = bam::io::Writer::from(Vec::new());
-    text.write_header(&header).map_err(|e| encode_error("the header", e))?;
-    let contigs = &heading.genome.contigs;
-    let longest = contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
     // The file comes first: that it cannot be written should not show after minutes of mapping.
-    let mut file = IndexedFile::create(path, longest, Records::Bam { sequences: contigs.len() })?;
-    file.head(&text.into_inner())?;
-
-    let chunks = map_all(placer, heading, &header, templates, threads)?;
-    let mut keys: Vec<Key> = Vec::with_capacity(chunks.iter().map(|c| c.keys.len()).sum());
-    for (i, chunk) in chunks.iter().enumerate() {
-        keys.extend(chunk.keys.iter().map(|k| Key { chunk: i as u32, ..*k }));
+    let file = BamFile::create(path, sort::Header::sorted(&heading.text())?, Level::default())?;
+    let header = heading.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
+    let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    let mut sorter = Sorter::new(&sort::Options { memory: usize::MAX, threads, work, marking: None });
+    for block in map_all(placer, heading, &header, templates, threads)? {
+        sorter.push(block)?;
     }
-    keys.sort_unstable();
-    for key in keys {
-        file.record(chunks[key.chunk as usize].record(key.at as usize), key.place())?;
-    }
-    Ok(file.finish(set)?)
+    sorter.finish(file, set)?;
+    Ok(())
 }
 
 fn encode_error(what: &str, source: io::Error) -> Error {
@@ -149,100 +137,40 @@ fn printable(text: &str) -> String {
 }
 
 impl Heading<'_> {
-    fn header(&self) -> io::Result<sam::Header> {
-        let invalid = |e: BuildError| io::Error::new(io::ErrorKind::InvalidInput, e);
-        let sorted = Map::<map::Header>::builder()
-            .insert(header::tag::SORT_ORDER, "coordinate")
-            .build()
-            .map_err(invalid)?;
-        let mut builder = sam::Header::builder().set_header(sorted);
-        for contig in &self.genome.contigs {
-            let length = NonZero::new(contig.seq.len()).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no bases", contig.name))
-            })?;
-            builder = builder
-                .add_reference_sequence(contig.name.as_bytes(), Map::<map::ReferenceSequence>::new(length));
-        }
+    fn sequences(&self) -> String {
+        let contigs = self.genome.contigs.iter();
+        contigs.map(|c| format!("@SQ\tSN:{}\tLN:{}\n", c.name, c.seq.len())).collect()
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.sequences();
         for group in self.groups {
-            let map = Map::<map::ReadGroup>::builder()
-                .insert(read_group::tag::SAMPLE, printable(group.sample))
-                .insert(read_group::tag::PLATFORM, "ILLUMINA")
-                .build()
-                .map_err(invalid)?;
-            builder = builder.add_read_group(group.id, map);
+            text += &format!("@RG\tID:{}\tSM:{}\tPL:ILLUMINA\n", group.id, printable(group.sample));
         }
-        let map = Map::<map::Program>::builder()
-            .insert(program::tag::NAME, printable(self.program.name))
-            .insert(program::tag::VERSION, printable(self.program.version))
-            .insert(program::tag::COMMAND_LINE, printable(self.program.command))
-            .build()
-            .map_err(invalid)?;
-        Ok(builder.add_program(printable(self.program.name), map).build())
-    }
-}
-
-/// Where a record goes in the file, and where its bytes are until then. The order of the fields is that of records:
-/// by position and strand, as `samtools sort` has them, then as they were given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    /// Index of the sequence; the largest number for a read without a place.
-    sequence: u32,
-    /// 0-based.
-    start: u32,
-    reverse: bool,
-    chunk: u32,
-    /// Offset in the chunk.
-    at: u32,
-    /// One past the last base.
-    end: u32,
-    aligned: bool,
-}
-
-impl Key {
-    fn place(&self) -> Option<Place> {
-        (self.sequence != u32::MAX).then_some(Place {
-            sequence: self.sequence as usize,
-            start: self.start as usize + 1,
-            end: self.end as usize,
-            aligned: self.aligned,
-        })
-    }
-}
-
-/// Encoded records of some consecutive templates.
-#[derive(Debug, Default)]
-struct Chunk {
-    bytes: Vec<u8>,
-    keys: Vec<Key>,
-}
-
-impl Chunk {
-    /// The record that begins at `at`: it says its own length (section 4.2).
-    fn record(&self, at: usize) -> &[u8] {
-        let size = self.bytes[at..at + 4].iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
-        &self.bytes[at..at + 4 + size]
+        let [name, version, command] =
+            [self.program.name, self.program.version, self.program.command].map(printable);
+        text + &format!("@PG\tID:{name}\tPN:{name}\tVN:{version}\tCL:{command}\n")
     }
 }
 
 /// Templates handed to a thread at a time.
 const CHUNK: usize = 256;
 
-/// Maps all templates from several threads; the chunks come back in their order.
+/// Maps all templates from several threads; the blocks come back in their order.
 fn map_all(
     placer: &Placer,
     heading: &Heading<'_>,
     header: &sam::Header,
     templates: &[Template<'_>],
     threads: usize,
-) -> Result<Vec<Chunk>, Error> {
+) -> Result<Vec<SortedBlock>, Error> {
     let chunks: Vec<&[Template<'_>]> = templates.chunks(CHUNK).collect();
     let encode = |mapper: &mut Mapper<'_>, i: usize| {
-        let mut encoder =
-            Encoder { heading, header, out: bam::io::Writer::from(Vec::new()), keys: Vec::new() };
+        let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
         for template in chunks[i] {
             encoder.template(template, mapper)?;
         }
-        Ok(Chunk { bytes: encoder.out.into_inner(), keys: encoder.keys })
+        Ok(Blocks::new(None).block(&encoder.out.into_inner())?)
     };
     parallel::try_in_order(chunks.len(), threads, || placer.mapper(), encode)
 }
@@ -391,7 +319,6 @@ struct Encoder<'a> {
     heading: &'a Heading<'a>,
     header: &'a sam::Header,
     out: bam::io::Writer<Vec<u8>>,
-    keys: Vec<Key>,
 }
 
 impl Encoder<'_> {
@@ -421,26 +348,12 @@ impl Encoder<'_> {
             };
             for i in 0..pair.own.len().max(1) {
                 let record = pair.record(i, self.heading.genome);
-                self.push(&record)
+                self.out
+                    .write_alignment_record(self.header, &record)
                     .map_err(|e| encode_error(&format!("read {}", String::from_utf8_lossy(&name)), e))?;
             }
         }
         Ok(())
-    }
-
-    fn push(&mut self, record: &RecordBuf) -> io::Result<()> {
-        let start = record.alignment_start().map(|p| usize::from(p) - 1);
-        let span = record.cigar().alignment_span().max(1);
-        self.keys.push(Key {
-            sequence: record.reference_sequence_id().map_or(u32::MAX, |s| s as u32),
-            start: start.map_or(0, |s| s as u32),
-            reverse: record.flags().is_reverse_complemented(),
-            chunk: 0,
-            at: self.out.get_ref().len() as u32,
-            end: start.map_or(0, |s| (s + span) as u32),
-            aligned: !record.flags().is_unmapped(),
-        });
-        self.out.write_alignment_record(self.header, record)
     }
 }
 

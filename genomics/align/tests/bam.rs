@@ -126,7 +126,7 @@ impl Made {
             threads,
             &mut set,
         )?;
-        set.publish().map_err(|e| genuma_align::bam::Error::Output(e.into()))
+        set.publish().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())
     }
 }
 
