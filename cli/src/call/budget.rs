@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use genuma_align::INDEX_BYTES_PER_BASE;
+use genuma_align::engine::minibwa::index_memory;
 use genuma_somatic::pipeline::Means;
 
 use super::Genome;
@@ -23,8 +23,10 @@ pub(super) fn check(means: &Means, reference: Option<Genome>) -> Result<(), Usag
     let counter = 2 * genuma_kmers::least_memory(threads);
     let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);
     // The sequence itself is in memory beside its index.
-    let per_base = |genome: Genome| 1 + if genome.indexed { LOADED_PER_BASE } else { INDEX_BYTES_PER_BASE };
-    let least = threads_need + reference.map_or(0, |genome| genome.bases * per_base(genome));
+    let needs = |Genome { bases, indexed }| {
+        bases + if indexed { LOADED_PER_BASE * bases } else { index_memory(bases) }
+    };
+    let least = threads_need + reference.map_or(0, needs);
     if memory >= least {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 //! sorted and marked ([`sort`], [`sort::markdup`]); and the placing of sequences that calling needs.
 //!
 //! Both load an index the same way ([`engine::minibwa`]). For calling it is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when
-//! it is there, else one that is made in the work folder. Index construction takes about 11 bytes of memory a base.
+//! it is there, else one that is made in the work folder.
 pub mod engine;
 pub mod sam;
 
@@ -18,4 +18,4 @@ pub mod placement;
 pub mod pipeline;
 
 pub use engine::Error;
-pub use engine::minibwa::{CigarKind, CigarOp, Hit, INDEX_BYTES_PER_BASE, Mapper, Placer, Strand};
+pub use engine::minibwa::{CigarKind, CigarOp, Hit, Mapper, Placer, Strand};

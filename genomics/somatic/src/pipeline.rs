@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use genuma_align::engine::minibwa::build_index;
+use genuma_align::engine::minibwa::{build_index, index_memory};
 use genuma_align::{Mapper, Placer};
 use genuma_kmers::{CountParams, RootCounters};
 use genuma_reads::fasta::Reference;
@@ -427,8 +427,9 @@ impl Job {
                 loaded => return Ok((genome, loaded?)),
             }
         }
-        let needed = genuma_align::INDEX_BYTES_PER_BASE
-            * genome.contigs.iter().map(|c| c.seq.len() as u64).sum::<u64>();
+        let bases: u64 = genome.contigs.iter().map(|c| c.seq.len() as u64).sum();
+        // The sequence itself is in memory meanwhile.
+        let needed = bases + index_memory(bases);
         if needed > self.means.memory {
             return Err(Error::Input(format!(
                 "indexing {} takes {:.1} GB, more than --memory allows; make the index once with `genuma index` \

@@ -32,8 +32,8 @@ mod estimate;
 mod encode;
 mod placer;
 
-pub use build::build_index;
-pub use placer::{CigarKind, CigarOp, Hit, INDEX_BYTES_PER_BASE, Mapper, Placer, Strand};
+pub use build::{build_index, index_memory};
+pub use placer::{CigarKind, CigarOp, Hit, Mapper, Placer, Strand};
 
 /// Longest read (bp): C counts bases with 32 bits.
 const LONGEST: usize = i32::MAX as usize;

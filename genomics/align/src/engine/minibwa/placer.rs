@@ -9,8 +9,6 @@ use super::super::Error;
 use super::ffi::{Buffer, Hits, Index, Opts, PAIRED, Queries, Target};
 use super::{Genome, LONGEST, files, open};
 
-/// Memory that building an index takes, bytes a base (measured on 100 Mbp: 11.1).
-pub const INDEX_BYTES_PER_BASE: u64 = 12;
 /// Secondary hits of a sequence at most.
 const SECONDARY: i32 = 50;
 
