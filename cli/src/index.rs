@@ -26,7 +26,7 @@ pub enum EngineName {
 /// Index a reference for `genuma align`.
 ///
 /// Writes beside the reference, for each engine its own files:
-///   minibwa       ref.fa.l2b, ref.fa.mbw: 2.25 bytes a base; made in 11 bytes of memory a base, 19 above 1 Gbp
+///   minibwa       ref.fa.l2b, ref.fa.mbw: 2.25 bytes a base; made in 11 of memory, 19 above 1 Gbp
 ///   strobealign   ref.fa.rLENGTH.sti: 10 bytes a base; depends on the length of the reads
 ///
 /// A small file with sums (.seal) tells a whole index of this reference from any other.

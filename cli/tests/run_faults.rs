@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -324,6 +325,25 @@ fn a_real_instance_that_is_killed_is_replaced() {
         assert!(ended.status.success() && said.contains("was killed by signal 9"), "{said}");
         assert!(without_programs(&ended.stdout) == plain, "{strategy}");
     }
+}
+
+#[test]
+fn what_an_aborted_run_leaves_the_next_one_removes() {
+    let (folder, out) = folders("aborted");
+    // As the standard library ends a process that gets no memory: nothing is tidied up.
+    let deadly = script(folder.join("deadly"), "#!/bin/sh\nkill -ABRT $PPID\nexec sleep 100\n");
+    let by = |aligner: &Path| {
+        let args = ["-o", "out/x.sam", "--json", "out/x.json", "--reads", "reads.fq", "--", text(aligner)];
+        by_genuma(&folder, &args)
+    };
+    assert_eq!(by(&deadly).status.signal(), Some(Signal::ABORT.as_raw()));
+    let left = names(&out);
+    assert!(
+        matches!(&left[..], [one] if one.starts_with(".x.sam.") && one.ends_with(".partial")),
+        "{left:?}"
+    );
+    assert!(by(&folder.join("stub")).status.success());
+    assert_eq!(names(&out), ["x.json", "x.sam"]);
 }
 
 #[test]
