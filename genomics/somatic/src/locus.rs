@@ -181,7 +181,9 @@ impl Locus {
                 Change::Allele { .. } => HINGE,
                 _ => NEAR,
             };
-            let turns_back = turns_back(&self.contig.seq, &finding.at, turn);
+            let substitutes = matches!(&change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len());
+            let turns_back = turns_back(&self.contig.seq, &finding.at, turn)
+                || (substitutes && copies_an_arm(&self.contig.seq, &finding.at));
             let (locus, in_phase) = (number, Vec::new());
             let call = Call {
                 change,
@@ -229,6 +231,20 @@ fn turns_back(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
     })
 }
 
+/// Whether bases `at` of `seq`, with those beside them, stand elsewhere near in reverse: where the genome has two arms that are nearly each other's
+/// reverse, a strand that folds is completed after the other arm, and their differences are copied.
+fn copies_an_arm(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
+    let arm = ARM as usize;
+    let from = at.start.saturating_sub(NEAR);
+    let near = kmers(&seq[from..(at.end + NEAR).min(seq.len())], ARM).map(|(i, kmer)| (from + i, kmer));
+    let (over, beside): (Vec<_>, Vec<_>) = near
+        .filter(|(i, _)| (*i <= at.start && i + arm >= at.end) || *i >= at.end || i + arm <= at.start)
+        .partition(|(i, _)| *i <= at.start && i + arm >= at.end);
+    let mut beside: Vec<u64> = beside.into_iter().map(|(_, kmer)| kmer.reverse).collect();
+    beside.sort_unstable();
+    over.iter().any(|(_, kmer)| beside.binary_search(&kmer.forward).is_ok())
+}
+
 /// Notes which small changes of a contig that pass are in phase, from what the tumour's molecules say of each: with the first of
 /// two the second.
 fn note_phase(calls: &mut [Call], votes: &[Vec<Vote>]) {
@@ -260,5 +276,19 @@ mod tests {
         assert!(!turns_back(&[&arm[..], &revcomp(&arm[..12])].concat(), &(34..34), NEAR));
         assert!(!turns_back(b"ACGT", &(2..2), NEAR));
         assert!(!turns_back(b"", &(0..0), NEAR));
+    }
+
+    #[test]
+    fn a_base_copied_from_the_other_arm_is_told() {
+        let (arm, turn) = (b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG", b"TTACAGGACCATTGA");
+        // The genome's other arm differs in one base; copied, it does not.
+        let mut differs = arm.to_vec();
+        differs[14] = b'A';
+        for (first, copied) in [(&arm[..], true), (&differs[..], false)] {
+            let seq = [first, turn, &revcomp(arm)].concat();
+            assert_eq!(copies_an_arm(&seq, &(14..15)), copied);
+        }
+        assert!(!copies_an_arm(&[&arm[..], turn, arm].concat(), &(14..15)));
+        assert!(!copies_an_arm(b"ACGT", &(2..3)));
     }
 }
