@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use genuma_reads::{Lane, NORMAL, TUMOUR};
 use genuma_somatic::event::Event;
+use genuma_somatic::lay::Recruit;
 use genuma_somatic::locus::Call;
 use genuma_somatic::outcome::{Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
@@ -83,12 +84,32 @@ fn other_end(record: &Record<'_>) -> Option<(String, u64)> {
     (record[1] != end.to_string()).then(|| (record[0].to_owned(), end))
 }
 
+/// Pairs of a sample that have the change, and others, among which those are chosen that a picture shows: many times as many as it does.
+const CANDIDATES: usize = 200;
+
 fn draw(call: &Call, finished: &Finished) -> Picture {
     let (locus, pairs) = (&finished.loci[call.locus], &finished.pairs);
     let Some(finding) = locus.contig.findings.get(call.finding) else { return Picture::default() };
-    let evidence = locus.evidence(&finished.loci, pairs, &finished.errors);
+    let mut left = [[CANDIDATES; 2]; 2];
+    let mut last = None;
+    let recruits: Vec<Recruit> = locus
+        .recruits
+        .iter()
+        .filter(|recruit| {
+            let supports = call.supporting.binary_search(&recruit.pair).is_ok();
+            let left = &mut left[usize::from(pairs[recruit.pair as usize].sample)][usize::from(supports)];
+            // Both mates of a pair, or none.
+            if last != Some(recruit.pair) && *left > 0 {
+                *left -= 1;
+                last = Some(recruit.pair);
+            }
+            last == Some(recruit.pair)
+        })
+        .copied()
+        .collect();
+    let evidence = locus.evidence_of(&recruits, &finished.loci, pairs, &finished.errors);
     let votes = evidence.votes(call.finding).concat();
-    let scene = Scene { contig: &locus.contig, finding, recruits: &locus.recruits, pairs, votes: &votes };
+    let scene = Scene { contig: &locus.contig, finding, recruits: &recruits, pairs, votes: &votes };
     picture(&scene, |pair| evidence.molecules().is_copy(pair))
 }
 

@@ -108,10 +108,21 @@ impl Locus {
 
     /// What its reads say, held against its own haplotypes and those of its rivals among `loci`.
     pub fn evidence<'a>(&'a self, loci: &[Locus], pairs: &'a [Kept], errors: &'a Errors) -> Evidence<'a> {
+        self.evidence_of(&self.recruits, loci, pairs, errors)
+    }
+
+    /// What some of its reads say.
+    pub fn evidence_of<'a>(
+        &'a self,
+        recruits: &'a [Recruit],
+        loci: &[Locus],
+        pairs: &'a [Kept],
+        errors: &'a Errors,
+    ) -> Evidence<'a> {
         let mut haplotypes = haplotype::of(&self.contig);
         let rivals = self.rivals.iter().map(|&r| &loci[r].contig);
         haplotypes.extend(rivals.filter_map(|rival| haplotype::of_rival(&self.contig, rival)));
-        Evidence::of(&self.contig, haplotypes, &self.recruits, pairs, errors)
+        Evidence::of(&self.contig, haplotypes, recruits, pairs, errors)
     }
 
     /// The reads of one sample, or of both, along the contig.

@@ -26,26 +26,25 @@ impl Weighed {
     }
 }
 
-/// Log-likelihood of the first so many bases of a read if all are right, for each number of them.
+/// Log-likelihood of the first so many bases of a read if all are right, for each number of them. An N says nothing.
 fn if_right(read: &Read, errors: &Errors) -> Vec<f64> {
     let mut sum = 0.0;
-    let after = |&quality: &u8| {
-        sum += errors.right[usize::from(quality.min(63))];
+    let after = |(&base, &quality): (&u8, &u8)| {
+        sum += if base == b'N' { 0.0 } else { errors.right[usize::from(quality.min(63))] };
         sum
     };
-    std::iter::once(0.0).chain(read.qual.iter().map(after)).collect()
+    std::iter::once(0.0).chain(read.seq.iter().zip(&read.qual).map(after)).collect()
 }
 
-/// A read laid without gaps on a haplotype from `at` on: its log-likelihood and its number of disagreeing good bases.
-/// Bases beyond the haplotype count as guessed. `right` is what [`if_right`] says of the read.
+/// A read laid without gaps on a haplotype from `at` on: its log-likelihood and its number of disagreeing good bases; `None` once it is clear
+/// that the former is not above `floor`. Bases beyond the haplotype count as guessed. `right` is what [`if_right`] says of the read.
 fn likelihood(
-    read: &Read,
-    right: &[f64],
+    (read, right): (&Read, &[f64]),
     at: i32,
     haplotype: &[u8],
-    errors: &Errors,
-    damage: &[[f64; 4]; 4],
-) -> (f64, u32) {
+    (errors, damage): (&Errors, &[[f64; 4]; 4]),
+    floor: f64,
+) -> Option<(f64, u32)> {
     const BLOCK: usize = 32;
     let from = ((-at).max(0) as usize).min(read.seq.len());
     let to = read.seq.len().min((haplotype.len() as i32 - at).max(0) as usize).max(from);
@@ -55,16 +54,21 @@ fn likelihood(
     let beside = &beside[..beside.len().min(to - from)];
     let blocks = read.seq[from..to].chunks(BLOCK).zip(beside.chunks(BLOCK));
     for (start, (bases, beside)) in (from..).step_by(BLOCK).zip(blocks).filter(|(_, (a, b))| a != b) {
-        for ((i, &b), &h) in (start..).zip(bases).zip(beside).filter(|((_, b), h)| b != h) {
+        let pairs = (start..).zip(bases).zip(beside).filter(|((_, b), h)| b != h && **b != b'N');
+        for ((i, &b), &h) in pairs {
             let quality = read.qual[i];
             sum -= errors.right[usize::from(quality.min(63))];
-            if b != b'N' && h != b'N' {
+            if h != b'N' {
                 sum += errors.wrong(quality, damage, h, b);
                 differing += u32::from(quality >= 15);
             }
         }
+        // Each wrong base takes away.
+        if sum <= floor {
+            return None;
+        }
     }
-    (sum, differing)
+    Some((sum, differing))
 }
 
 /// Weighs the recruited reads of a contig; those that fit none of the haplotypes are left out.
@@ -91,12 +95,11 @@ pub fn weigh(
                         continue;
                     }
                     tried.push(start);
-                    let (sum, wrong) = likelihood(&read, &right, start, &haplotype.seq, errors, damage);
-                    if sum > here {
-                        here = sum;
-                        if h == 0 {
-                            at[0] = offset;
-                        }
+                    let laid = likelihood((&read, &right), start, &haplotype.seq, (errors, damage), here);
+                    let Some((sum, wrong)) = laid.filter(|laid| laid.0 > here) else { continue };
+                    here = sum;
+                    if h == 0 {
+                        at[0] = offset;
                     }
                     if sum > best {
                         (best, differing, at[1]) = (sum, wrong, offset);
