@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -39,7 +39,9 @@ pub fn heed() -> io::Result<()> {
     let heeded = if is_ignored(SIGHUP) { &all[..2] } else { &all };
     let mut signals = Signals::new(heeded)?;
     let handle = signals.handle();
+    let (tell, running) = mpsc::channel();
     let wait = move || {
+        drop(tell);
         // None when the program has failed, which it has said by itself.
         let signal = signals.forever().next();
         gate::close();
@@ -60,6 +62,8 @@ pub fn heed() -> io::Result<()> {
         let limits = "raise the limits on threads and memory (ulimit -u, ulimit -v, pids of the container)";
         io::Error::new(e.kind(), format!("no thread to wait for them can be started: {e}: {limits}"))
     })?;
+    // A thread may die before it runs, where memory for its stack of signals is refused: it could not tidy up then, and nothing is begun before.
+    let _ = running.recv() as Result<(), _>;
     let _ = HEEDED.set(handle);
     Ok(())
 }
