@@ -7,7 +7,8 @@
 #   --bases N      made genome, bp (5000000)
 #   --seed N       of genome, variants and reads (1)
 #   --threads N    of each program (2)
-#   --out DIR      where cells and table.tsv go (target/bench-cells); a cell that is there is not run again
+#   --out DIR      where cells and table.tsv go (target/bench-cells); a cell that is there is not run again. detection.svg there shows
+#                  recall by the variants' share of the molecules, of the depths' cells whose normal has 30x
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,8 +47,8 @@ list() {
   local tumour normal purity library
   for tumour in 30 60 100 200; do
     for normal in 15 30 60; do
-      for purity in 0.2 0.5 0.6 1; do
-        case $tumour/$normal/$purity in 30/*/0.2 | 60/*/0.2) continue ;; 100/30/0.6) ;; */0.6) continue ;; esac
+      for purity in 0.1 0.2 0.5 0.6 1; do
+        case $tumour/$normal/$purity in 30/30/0.2 | 60/30/0.2 | 100/30/0.[16] | 200/30/0.1) ;; 30/*/0.2 | 60/*/0.2 | */0.[16]) continue ;; esac
         echo "depths ${tumour}x${normal}x$purity ${variants[*]} --depth-tumor $tumour --depth-normal $normal --purity $purity"
       done
     done
@@ -70,9 +71,24 @@ list() {
 # score CELL CALLER VCF TIMES: three lines of the table.
 score() {
   local dir=$out/$1
-  "$genuma" evaluate "$dir/pair/truth.vcf" "$3" --reference "$dir/pair/genome.fa" --germline "$dir/pair/germline.vcf" --list 0 |
-    awk -v cell="$1" -v caller="$2" -v times="$4" -v OFS='\t' '$2 == "all" { print cell, caller, $1, $3, $4, $6, $7, $8, $9, times }' |
+  "$genuma" evaluate "$dir/pair/truth.vcf" "$3" --reference "$dir/pair/genome.fa" --germline "$dir/pair/germline.vcf" --list 1000000 >"$dir/$2.eval"
+  awk -v cell="$1" -v caller="$2" -v times="$4" -v OFS='\t' '$2 == "all" { print cell, caller, $1, $3, $4, $6, $7, $8, $9, times }' "$dir/$2.eval" |
     tee -a "$table"
+}
+
+# detected CELL CALLER: each small variant of the truth, with its share of the molecules, and whether it was found.
+detected() {
+  local dir=$out/$1
+  awk -F '\t' -v OFS='\t' -v depth="${1%%x*}" -v caller="$2" '
+    NR == FNR { if ($7 ~ /^CLASS=(SNV|INDEL);/) { missed[$3, $4, $5, $6]; misses++ } next }
+    !/^#/ && match($8, /CLASS=(SNV|INDEL);/) {
+      class = substr($8, RSTART + 6, RLENGTH - 7)
+      match($8, /;AF=[0-9.]+/)
+      told += (($1, $2, $4, $5) in missed)
+      print depth, caller, class, substr($8, RSTART + 4, RLENGTH - 4), !(($1, $2, $4, $5) in missed)
+    }
+    END { if (told != misses) { print "cells: " misses - told " misses are not in the truth" >"/dev/stderr"; exit 1 } }
+  ' <(sed '/^False calls/,$d' "$dir/$2.eval") "$dir/pair/truth.vcf"
 }
 
 list | while read -r kind cell options; do
@@ -93,3 +109,9 @@ list | while read -r kind cell options; do
     score "$cell" peers "$dir/peers/peers-1/calls.vcf.gz" "$wall"$'\t'-
   fi
 done
+
+for eval in "$out"/*x30x*/{genuma,peers}.eval; do
+  cell=$(basename "$(dirname "$eval")")
+  [ ! -f "$eval" ] || detected "$cell" "$(basename "$eval" .eval)"
+done | sort -t $'\t' -s -k 1n,1 >"$out/detection.tsv"
+awk -f bench/detection.awk "$out/detection.tsv" >"$out/detection.svg"
