@@ -83,5 +83,5 @@ fn memory_that_is_refused_from_the_first_on() {
         let number = text.strip_prefix("map:ENOMEM:").and_then(|rest| rest.strip_suffix(":1"));
         number.is_some_and(|number| number.parse::<u32>().is_ok_and(|number| number <= 12))
     };
-    hold_in("no-memory", &["run", "simulate"], |plan| plan.into_iter().filter(early).collect());
+    hold_in("no-memory", &["run", "simulate", "query"], |plan| plan.into_iter().filter(early).collect());
 }
