@@ -91,20 +91,18 @@ fn draw(call: &Call, finished: &Finished) -> Picture {
     let (locus, pairs) = (&finished.loci[call.locus], &finished.pairs);
     let Some(finding) = locus.contig.findings.get(call.finding) else { return Picture::default() };
     let mut left = [[CANDIDATES; 2]; 2];
-    let mut last = None;
     let recruits: Vec<Recruit> = locus
         .recruits
-        .iter()
-        .filter(|recruit| {
-            let supports = call.supporting.binary_search(&recruit.pair).is_ok();
-            let left = &mut left[usize::from(pairs[recruit.pair as usize].sample)][usize::from(supports)];
-            // Both mates of a pair, or none.
-            if last != Some(recruit.pair) && *left > 0 {
-                *left -= 1;
-                last = Some(recruit.pair);
-            }
-            last == Some(recruit.pair)
+        .chunk_by(|a, b| a.pair == b.pair)
+        .filter(|mates| {
+            let pair = mates[0].pair;
+            let supports = call.supporting.binary_search(&pair).is_ok();
+            let left = &mut left[usize::from(pairs[pair as usize].sample)][usize::from(supports)];
+            let taken = *left > 0;
+            *left -= usize::from(taken);
+            taken
         })
+        .flatten()
         .copied()
         .collect();
     let evidence = locus.evidence_of(&recruits, &finished.loci, pairs, &finished.errors);

@@ -106,7 +106,7 @@ impl Prepare for Spelling {
 /// The k-mers of a sequence that are in `map`, appended to `out` by position.
 pub fn lookup(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
     let all = kmers(seq, k).map(|(at, kmer)| ((at as u32, kmer.forward <= kmer.reverse), kmer.canonical()));
-    map.get_all(all, |(at, forward), _, rank| out.push(KmerHit { at, span: k, rank, forward }));
+    map.get_all(all, |(at, forward), rank| out.push(KmerHit { at, span: k, rank, forward }));
 }
 
 /// The interesting k-mers of one read, appended to `out` by position; repeats that were spelled come last.

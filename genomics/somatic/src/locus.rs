@@ -248,10 +248,9 @@ fn copies_an_arm(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
     let arm = ARM as usize;
     let from = at.start.saturating_sub(NEAR);
     let near = kmers(&seq[from..(at.end + NEAR).min(seq.len())], ARM).map(|(i, kmer)| (from + i, kmer));
-    let (over, beside): (Vec<_>, Vec<_>) = near
-        .filter(|(i, _)| (*i <= at.start && i + arm >= at.end) || *i >= at.end || i + arm <= at.start)
-        .partition(|(i, _)| *i <= at.start && i + arm >= at.end);
-    let mut beside: Vec<u64> = beside.into_iter().map(|(_, kmer)| kmer.reverse).collect();
+    let (over, others): (Vec<_>, Vec<_>) = near.partition(|(i, _)| *i <= at.start && i + arm >= at.end);
+    let beside = others.into_iter().filter(|(i, _)| *i >= at.end || i + arm <= at.start);
+    let mut beside: Vec<u64> = beside.map(|(_, kmer)| kmer.reverse).collect();
     beside.sort_unstable();
     over.iter().any(|(_, kmer)| beside.binary_search(&kmer.forward).is_ok())
 }

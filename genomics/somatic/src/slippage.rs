@@ -480,7 +480,7 @@ mod tests {
         assert!(times(2, 10) > 10.0, "{}", times(2, 10));
         for (unit, length) in [(1, 22), (2, 48), (3, 60)] {
             assert!(
-                times(unit, length) < if unit == 1 { 0.5 } else { 2.0 },
+                times(unit, length) < if unit == 1 { 0.3 } else { 1.5 },
                 "{unit}: {}",
                 times(unit, length)
             );
