@@ -241,6 +241,8 @@ impl Partial {
         let _alone = lock_folder(parent(&target));
         clear(&target, path)?;
         let partial = beside(&target);
+        // None begins once they are discarded.
+        let _undivided = undivided();
         unfinished().insert(partial.clone());
         let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(|e| {
             unfinished().remove(&partial);

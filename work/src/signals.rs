@@ -1,6 +1,7 @@
 //! SIGINT, SIGTERM and SIGHUP, and failures in the middle of anything: what is unfinished goes, one line says what stays, the exit code is
 //! 130, 143, 129 or 1.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -47,8 +48,6 @@ pub fn heed() -> io::Result<()> {
         gate::close();
         discard_unfinished();
         let word = lock(&FAREWELL).take().and_then(|farewell| farewell());
-        // A thread that still runs may have begun a file meanwhile.
-        discard_unfinished();
         match (signal, word) {
             (Some(_), word) => {
                 tracing::warn!("interrupted{}", word.map_or_else(String::new, |word| format!("; {word}")));
@@ -76,18 +75,22 @@ fn is_ignored(signal: i32) -> bool {
         .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Ends the program after a failure in the midst of anything, with exit code 1. The first that comes here tells of it. Another thread tidies
-/// up: this one may hold what that needs, so it does not wait for long. Nothing runs at the exit: an allocator without memory dies of its own
-/// handlers there.
+/// Ends the program after a failure in the midst of anything, with exit code 1. The first that comes here tells of it and only it ends the
+/// program, so that none does before all is told; what fails while it tells is told instead. Another thread tidies up: this one may hold what
+/// that needs, so it does not wait for long. Nothing runs at the exit: an allocator without memory dies of its own handlers there.
 pub fn give_up(tell: impl FnOnce()) -> ! {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    if !TOLD.swap(true, Relaxed) {
+    thread_local!(static TELLS: Cell<bool> = const { Cell::new(false) });
+    let first = !TOLD.swap(true, Relaxed);
+    if first || TELLS.take() {
+        TELLS.set(first);
         tell();
+        match HEEDED.get() {
+            Some(heeded) => heeded.close(),
+            None => exit(1),
+        }
     }
-    if let Some(heeded) = HEEDED.get() {
-        heeded.close();
-        thread::sleep(TIDYING);
-    }
+    thread::sleep(TIDYING);
     exit(1)
 }
 
