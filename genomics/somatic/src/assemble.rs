@@ -45,6 +45,14 @@ pub struct Contig {
     pub beyond: [Vec<Read>; 2],
 }
 
+impl Contig {
+    /// Pairs that its reads are of.
+    pub fn pairs(&self) -> usize {
+        let pairs: std::collections::BTreeSet<u32> = self.reads.iter().map(|read| read.pair).collect();
+        pairs.len()
+    }
+}
+
 /// Fewest distinct pairs that a contig rests on.
 pub const FEWEST: usize = 2;
 

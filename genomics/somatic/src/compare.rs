@@ -99,7 +99,7 @@ struct Oriented<'a> {
     seq: Vec<u8>,
     novel: Vec<bool>,
     weight: Vec<u16>,
-    depth: usize,
+    pairs: usize,
     pieces: Vec<Piece>,
 }
 
@@ -115,8 +115,8 @@ pub struct Compared {
     pub weight: Vec<u16>,
     /// Where the assembled bases lie in `seq`.
     pub assembled: std::ops::Range<usize>,
-    /// Reads of the tumour that it was assembled from.
-    pub depth: usize,
+    /// Pairs of the tumour that it was assembled from.
+    pub pairs: usize,
     /// What changed, in coordinates of `seq`.
     pub findings: Vec<Finding>,
     /// Where the contig's first and last piece lie: the sequence, and what to add to a contig coordinate to get one there. Nothing
@@ -132,7 +132,7 @@ impl Compared {
             novel: contig.novel.clone(),
             weight: contig.weight.clone(),
             assembled: 0..contig.seq.len(),
-            depth: contig.reads.len(),
+            pairs: contig.pairs(),
             findings: Vec::new(),
             diagonals: [None; 2],
         }
@@ -159,7 +159,7 @@ pub fn compare(contig: &Contig, hits: &[Hit], genome: &Reference) -> Compared {
         seq: if flipped { revcomp(&contig.seq) } else { contig.seq.clone() },
         novel: contig.novel.clone(),
         weight: contig.weight.clone(),
-        depth: contig.reads.len(),
+        pairs: contig.pairs(),
         pieces,
     };
     if flipped {
@@ -273,7 +273,7 @@ impl Oriented<'_> {
             novel,
             weight,
             assembled: pad..pad + len,
-            depth: self.depth,
+            pairs: self.pairs,
             findings,
             diagonals: [diagonal(first, End::First), diagonal(last, End::Last)],
         }

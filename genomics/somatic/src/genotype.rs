@@ -197,6 +197,10 @@ pub const FEWEST_RARE: usize = 2;
 const NORMAL_DEPTH: u32 = 6;
 /// Log-likelihood ratio from which the tumour clearly has more of an allele than the normal.
 const CLEARLY_MORE: f64 = 2.2;
+/// The same where the normal has it in one molecule.
+const CLEARLY_MORE_THAN_ONE: f64 = 1.0;
+/// Quality from which one molecule of the normal is taken for wrong.
+const CLEAR: f64 = 20.0;
 /// Log-likelihood ratio from which the tumour allele's reads are clearly unlike the other allele's.
 const CLEARLY_UNLIKE: f64 = 8.0;
 /// Bases from the end of a read that count as its end.
@@ -317,7 +321,6 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     let pure = log_likelihood(normal, 0.0).max(clean - CONTAMINATED);
     // One allele fraction for both samples against one that the normal has by contamination at most.
     let alike = fitted(&[normal, tumour].concat(), 1.0);
-    let more = clean + present - alike;
     // A germline variant has its fraction in the tumour too: a half, or all, where nothing was gained or lost.
     let heterozygous = log_likelihood(normal, 0.5) + averaged(tumour, germline_fraction);
     let homozygous = log_likelihood(normal, 1.0) + log_likelihood(tumour, 1.0);
@@ -352,7 +355,14 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
         Kind::Rare => FEWEST_RARE,
     };
     filter((t.alternative as usize) < fewest, Filter::FewReads);
-    let alike = n.alternative > 0 && more < CLEARLY_MORE;
+    // One molecule of the normal may be wrong where all else is clear.
+    let forgiven = n.alternative == 1 && quality >= CLEAR;
+    let more = if forgiven {
+        fitted(normal, contaminated.max(1.0 / f64::from(n.depth()))) - CLEARLY_MORE_THAN_ONE
+    } else {
+        clean - CLEARLY_MORE
+    };
+    let alike = n.alternative > 0 && more + present < alike;
     let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
     filter(germline_like, Filter::Germline);
     filter(alike && !germline_like, Filter::TumourInNormal);

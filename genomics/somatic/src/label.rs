@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::KmerMap;
 use crate::molecule::{Mates, Molecules};
-use crate::select::{Pick, beyond_errors};
+use crate::select::{GOOD, Pick, beyond_errors, beyond_good_errors};
 use crate::tract;
 
 /// Where an interesting k-mer stands in a read.
@@ -163,22 +163,24 @@ const FEWEST: u32 = 2;
 /// row the samples part. A wrong base that several reads have makes the same row, but at its ends it is too seldom for
 /// the depth there, which the picking knew and left those ends out (see [`crate::select`]), or which shows when a molecule counts but
 /// once. So a row without a parting k-mer is an error, unless it is longer than a wrong base makes it: without a gap, as at great
-/// depth every second read has two wrong bases that recur.
+/// depth every second read has two wrong bases that recur. In a repeat of many copies, where errors recur, it counts too when enough molecules
+/// have good bases there.
 pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
     let all = labelled.len();
     let mut pairs = without_copies(labelled);
     let unique = pairs.len() as f64 / all.max(1) as f64;
-    let mut carriers = vec![0u32; picks.len()];
-    for pair in &pairs {
-        let mut ranks: Vec<u32> = pair.hits.iter().flatten().map(|h| h.rank).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks.into_iter().for_each(|rank| carriers[rank as usize] += 1);
-    }
-    let parts = |(pick, &carriers): (&Pick, &u32)| {
-        pick.parting() && f64::from(carriers) >= beyond_errors(f64::from(pick.depth) * unique)
+    let carriers = carriers_of(&pairs, picks.len(), |_, _| true);
+    // Where samples part they differ in the first base or the last.
+    let good = carriers_of(&pairs, picks.len(), |read, hit| {
+        let last = hit.at + hit.span - 1;
+        [hit.at, last].iter().all(|&at| read.qual[at as usize] >= GOOD)
+    });
+    let parts = |rank: usize| {
+        let depth = f64::from(picks[rank].depth) * unique;
+        let beyond = f64::from(carriers[rank]) >= beyond_errors(depth);
+        picks[rank].parting() && (beyond || f64::from(good[rank]) >= beyond_good_errors(depth))
     };
-    let parting: Vec<bool> = picks.iter().zip(&carriers).map(parts).collect();
+    let parting: Vec<bool> = (0..picks.len()).map(parts).collect();
     let mut errors = 0;
     for hits in pairs.iter_mut().flat_map(|pair| &mut pair.hits) {
         let before = hits.len();
@@ -195,6 +197,22 @@ pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
         *hits = kept;
     }
     Believed { copies: (all - pairs.len()) as u64, pairs, parting, errors }
+}
+
+/// How many pairs have each of so many k-mers in a way that is `wanted`.
+fn carriers_of(pairs: &[Labelled], picks: usize, wanted: impl Fn(&Read, &KmerHit) -> bool) -> Vec<u32> {
+    let mut carriers = vec![0u32; picks];
+    let mut ranks: Vec<u32> = Vec::new();
+    for pair in pairs {
+        ranks.clear();
+        for (read, hits) in pair.mates.iter().zip(&pair.hits) {
+            ranks.extend(hits.iter().filter(|hit| wanted(read, hit)).map(|hit| hit.rank));
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks.iter().for_each(|&rank| carriers[rank as usize] += 1);
+    }
+    carriers
 }
 
 /// One pair of each molecule: that with the best bases, or the first of equals.

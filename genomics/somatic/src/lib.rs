@@ -23,6 +23,7 @@ mod repeat;
 pub mod vote;
 pub mod evidence;
 pub mod genotype;
+mod fold_back;
 pub mod locus;
 pub mod neighbours;
 pub mod event;

@@ -1,12 +1,12 @@
 //! A place where the tumour may have changed: its contig, the reads of both samples on it, and what was made of them.
 
-use genuma_kmers::encode::kmers;
 use genuma_reads::{NORMAL, TUMOUR};
 
 use crate::change::{self, Change, is_small};
 use crate::compare::Compared;
 use crate::errors::{self, Errors, OnSequence};
 use crate::evidence::Evidence;
+use crate::fold_back;
 use crate::genotype::{self, Filter, Genotype, Kind};
 use crate::haplotype;
 use crate::label::Read;
@@ -53,7 +53,7 @@ pub struct Locus {
 
 /// Distance of two changes, bases, within which they are held against each other's reads.
 const BESIDE: usize = 100;
-/// Rivals of a locus, those of the most reads first.
+/// Rivals of a locus, those of the most pairs first.
 const RIVALS: usize = 8;
 
 /// Finds the rivals of all loci. Says how many are left out.
@@ -74,7 +74,7 @@ pub fn find_rivals(loci: &mut [Locus]) -> u64 {
             }
             near.sort_unstable();
             near.dedup();
-            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.depth), other));
+            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.pairs), other));
             left_out += near.len().saturating_sub(RIVALS) as u64;
             near.truncate(RIVALS);
             near
@@ -188,13 +188,7 @@ impl Locus {
             supporting.sort_unstable();
             let (change, kind) = (finding.change.clone(), params.kind);
             let molecules = params.molecules[usize::from(TUMOUR)];
-            let turn = match change {
-                Change::Allele { .. } => HINGE,
-                _ => NEAR,
-            };
-            let substitutes = matches!(&change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len());
-            let turns_back = turns_back(&self.contig.seq, &finding.at, turn)
-                || (substitutes && copies_an_arm(&self.contig.seq, &finding.at));
+            let turns_back = fold_back::turns_back(&self.contig.seq, finding);
             let (locus, in_phase) = (number, Vec::new());
             let call = Call {
                 change,
@@ -216,45 +210,6 @@ impl Locus {
     }
 }
 
-/// Bases in a row before a change that stand behind it in reverse, from which a strand has folded back on itself there.
-const ARM: u32 = 20;
-/// Bases from the change within which they lie.
-const NEAR: usize = 200;
-
-/// Bases from where the strand turns within which a small change is its doing.
-const HINGE: usize = 15;
-
-/// Whether `seq` has before `at` what it has after it as well, in reverse: the two arms of a hairpin, the middle of which is at most
-/// `turn` bases from `at`.
-fn turns_back(seq: &[u8], at: &std::ops::Range<usize>, turn: usize) -> bool {
-    let arms = |from: usize, to: usize| {
-        let arms = kmers(&seq[from..to.min(seq.len())], ARM);
-        arms.map(move |(i, arm)| (from + i, arm))
-    };
-    let arm = ARM as usize;
-    let before = arms(at.start.saturating_sub(NEAR), at.start + arm);
-    let mut before: Vec<(u64, usize)> = before.map(|(i, arm)| (arm.reverse, i)).collect();
-    before.sort_unstable();
-    arms(at.end.saturating_sub(arm).max(at.start), at.end + NEAR).any(|(j, after)| {
-        let alike = &before[before.partition_point(|b| b.0 < after.forward)..];
-        let mut alike = alike.iter().take_while(|b| b.0 == after.forward);
-        alike.any(|(_, i)| ((i + j + arm) / 2).abs_diff(at.start) <= turn)
-    })
-}
-
-/// Whether bases `at` of `seq`, with those beside them, stand elsewhere near in reverse: where the genome has two arms that are nearly each other's
-/// reverse, a strand that folds is completed after the other arm, and their differences are copied.
-fn copies_an_arm(seq: &[u8], at: &std::ops::Range<usize>) -> bool {
-    let arm = ARM as usize;
-    let from = at.start.saturating_sub(NEAR);
-    let near = kmers(&seq[from..(at.end + NEAR).min(seq.len())], ARM).map(|(i, kmer)| (from + i, kmer));
-    let (over, others): (Vec<_>, Vec<_>) = near.partition(|(i, _)| *i <= at.start && i + arm >= at.end);
-    let beside = others.into_iter().filter(|(i, _)| *i >= at.end || i + arm <= at.start);
-    let mut beside: Vec<u64> = beside.map(|(_, kmer)| kmer.reverse).collect();
-    beside.sort_unstable();
-    over.iter().any(|(_, kmer)| beside.binary_search(&kmer.forward).is_ok())
-}
-
 /// Notes which small changes of a contig that pass are in phase, from what the tumour's molecules say of each: with the first of
 /// two the second.
 fn note_phase(calls: &mut [Call], votes: &[Vec<Vote>]) {
@@ -263,42 +218,5 @@ fn note_phase(calls: &mut [Call], votes: &[Vec<Vote>]) {
         let others = (a + 1..calls.len()).filter(|&b| fit(&calls[a]) && fit(&calls[b]));
         let others = others.filter(|&b| Shared::of(&votes[a], &votes[b]).in_phase());
         calls[a].in_phase = others.map(|b| calls[b].change.clone()).collect();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use genuma_reads::dna::revcomp;
-
-    #[test]
-    fn hairpins_turn_back_and_other_junctions_do_not() {
-        let arm = b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG";
-        let other = b"CTTGCAGGTCAATCGCGTATTCCGAGATGCAAGC";
-        let turn = b"TTACA";
-        let hairpin = [&other[..], arm, turn, &revcomp(arm), other].concat();
-        // Wherever between the arms the junction was put.
-        for at in other.len() + arm.len()..=other.len() + arm.len() + turn.len() {
-            assert!(turns_back(&hairpin, &(at..at), NEAR), "{at}");
-        }
-        let straight = [&other[..], arm, turn, arm, other].concat();
-        assert!(!turns_back(&straight, &(68..73), NEAR));
-        assert!(!turns_back(&[&arm[..], &revcomp(&arm[..12])].concat(), &(34..34), NEAR));
-        assert!(!turns_back(b"ACGT", &(2..2), NEAR));
-        assert!(!turns_back(b"", &(0..0), NEAR));
-    }
-
-    #[test]
-    fn a_base_copied_from_the_other_arm_is_told() {
-        let (arm, turn) = (b"GATTACCTGAGTCCGTACGGATCTTAGCAACTGG", b"TTACAGGACCATTGA");
-        // The genome's other arm differs in one base; copied, it does not.
-        let mut differs = arm.to_vec();
-        differs[14] = b'A';
-        for (first, copied) in [(&arm[..], true), (&differs[..], false)] {
-            let seq = [first, turn, &revcomp(arm)].concat();
-            assert_eq!(copies_an_arm(&seq, &(14..15)), copied);
-        }
-        assert!(!copies_an_arm(&[&arm[..], turn, arm].concat(), &(14..15)));
-        assert!(!copies_an_arm(b"ACGT", &(2..3)));
     }
 }

@@ -135,7 +135,7 @@ mod tests {
             novel: vec![true; seq.len()],
             weight: vec![400; seq.len()],
             assembled: 0..seq.len(),
-            depth: 9,
+            pairs: 9,
             diagonals: [None; 2],
             seq,
         }

@@ -18,6 +18,7 @@ use crate::assemble::{self, Assembled, Contig};
 use crate::compare::{self, Compared};
 use crate::errors::{self, Errors};
 use crate::event::{self, Event};
+use crate::fold_back::is_folded;
 use crate::group::{self, Grouped};
 use crate::kmer_map::KmerMap;
 use crate::label::{self, Believed, KmerHit, Labelled, Spelling};
@@ -160,6 +161,8 @@ impl Job {
         let counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
         ledger.append(&counts.ledger);
         let depths = Depths::of(&counts.spectra);
+        let trimmed = &counts.trimmed[usize::from(TUMOUR)];
+        let library = event::Library::of(trimmed, known(&counts.spectra), self.params.least_quality);
         if let Some(why) = &mut why {
             self.count_asked(why, watch)?;
             why.picked(&counts.picks);
@@ -179,9 +182,9 @@ impl Job {
             Some((genome, placer)) => {
                 let compared = self.compare(&assembled.contigs, genome, placer)?;
                 if let Some(why) = &mut why {
-                    why.compared(&compared, genome);
+                    why.compared(&compared, genome, library.folds);
                 }
-                worth_reads(compared, &mut ledger)
+                worth_reads(compared, library.folds, &mut ledger)
             }
             None => assembled.contigs.iter().map(Compared::unplaced).collect(),
         };
@@ -240,8 +243,6 @@ impl Job {
         );
         let calls: Vec<_> = calls.into_iter().flatten().collect();
         ledger.made("judge", "changes judged", calls.len() as u64);
-        let trimmed = &counts.trimmed[usize::from(TUMOUR)];
-        let library = event::Library::of(trimmed, known(&counts.spectra), self.params.least_quality);
         let events = event::events(calls, &library);
         ledger.made("judge", "events", events.len() as u64);
         if let Some(why) = &mut why {
@@ -535,21 +536,15 @@ fn known_bases(genome: &Reference) -> u64 {
 }
 
 /// Contigs with a change that reads may bear out; the others need none.
-fn worth_reads(compared: Vec<Compared>, ledger: &mut Ledger) -> Vec<Compared> {
-    let all = compared.len();
-    let mut contigs: Vec<Compared> = compared.into_iter().filter(|c| !c.findings.is_empty()).collect();
-    ledger.left_out(
-        "index",
-        "contigs that differ in nothing from the reference",
-        (all - contigs.len()) as u64,
-    );
-    let changed = contigs.len();
-    contigs.retain(Compared::is_well_read);
-    ledger.left_out(
-        "index",
-        "contigs whose changes rest on poor bases only",
-        (changed - contigs.len()) as u64,
-    );
+fn worth_reads(mut contigs: Vec<Compared>, folds: bool, ledger: &mut Ledger) -> Vec<Compared> {
+    let mut leave_out = |what: &str, is: &dyn Fn(&Compared) -> bool| {
+        let all = contigs.len();
+        contigs.retain(|c| !is(c));
+        ledger.left_out("index", what, (all - contigs.len()) as u64);
+    };
+    leave_out("contigs that differ in nothing from the reference", &|c| c.findings.is_empty());
+    leave_out("contigs whose changes rest on poor bases only", &|c| !c.is_well_read());
+    leave_out("contigs of a few molecules that folded back on themselves", &|c| folds && is_folded(c));
     contigs
 }
 

@@ -37,11 +37,27 @@ impl Pick {
 /// Chance that a read shows one particular wrong base: an upper bound, since it only has to tell repeats apart.
 const ERROR: f64 = 0.0015;
 
-/// Fewest occurrences of a sequence that errors do not explain where the tumour's depth is `depth`: mean and four
-/// standard deviations of the errors. In a repeat of many copies errors recur, and the bar rises.
-pub fn beyond_errors(depth: f64) -> f64 {
-    let errors = depth * ERROR;
+/// The same for a base of quality [`GOOD`].
+const GOOD_ERROR: f64 = ERROR / 5.0;
+/// Quality of a base that is hardly ever wrong.
+pub const GOOD: u8 = 30;
+/// Fewest good bases that speak for a change where bases of any quality are too few.
+const FEWEST_GOOD: f64 = 4.0;
+
+/// Mean and four standard deviations of the errors, and one more.
+fn beyond(errors: f64) -> f64 {
     1.0 + errors + 4.0 * errors.sqrt()
+}
+
+/// Fewest occurrences of a sequence that errors do not explain where the tumour's depth is `depth`. In a repeat of many copies errors
+/// recur, and the bar rises.
+pub fn beyond_errors(depth: f64) -> f64 {
+    beyond(depth * ERROR)
+}
+
+/// The same of occurrences in bases of quality [`GOOD`] and more: in a repeat fewer suffice.
+pub fn beyond_good_errors(depth: f64) -> f64 {
+    beyond(depth * GOOD_ERROR).max(FEWEST_GOOD)
 }
 
 /// The rule, and what it has seen of the samples as a whole.
@@ -97,6 +113,8 @@ impl Select {
             return;
         }
         let bar = beyond_errors(f64::from(in_tumour));
+        // Qualities are not counted: what may be good bases is picked, and looked at where the reads are (see [`crate::label`]).
+        let parting_bar = bar.min(beyond_good_errors(f64::from(in_tumour)));
         for (slot, counts) in root.counts.iter().enumerate() {
             let (tumour, normal) = (counts[TUMOUR as usize], counts[NORMAL as usize]);
             if tumour < self.least {
@@ -110,7 +128,7 @@ impl Select {
                 if parting { most.min(1.0 + f64::from(in_normal) * GERMLINE) } else { most.min(self.most) };
             // One read of the normal may be wrong.
             let most = if tumour >= CLEAR.max(2 * self.least) { most.max(1.0) } else { most };
-            if f64::from(normal) > most || f64::from(tumour) < bar {
+            if f64::from(normal) > most || f64::from(tumour) < if parting { parting_bar } else { bar } {
                 continue;
             }
             let (first, last) = (slot as u64 >> 2, slot as u64 & 3);

@@ -12,6 +12,7 @@ use crate::assemble::Contig;
 use crate::change::{Breakend, Change, STRUCTURAL, Side};
 use crate::compare::Compared;
 use crate::event::Event;
+use crate::fold_back::is_folded;
 use crate::group::Grouped;
 use crate::kmer_map::KmerMap;
 use crate::label::{KmerHit, Labelled, lookup};
@@ -266,7 +267,7 @@ impl Why {
     }
 
     /// After comparing: what its contigs were taken for; `all` are numbered as assembled.
-    pub fn compared(&mut self, all: &[Compared], genome: &Reference) {
+    pub fn compared(&mut self, all: &[Compared], genome: &Reference, folds: bool) {
         for asked in &mut self.asked {
             for &c in &asked.contigs {
                 let contig = &all[c];
@@ -276,8 +277,16 @@ impl Why {
                     .map(|f| format!("{} (placed with {})", shown(&f.change, genome), f.mapq))
                     .collect();
                 let found = if found.is_empty() { "nothing changed".to_owned() } else { found.join(", ") };
-                let poor = if contig.is_well_read() { "" } else { "; its bases are too poor" };
-                asked.lines.push(format!("compare: contig {c}: {found}{poor}"));
+                let left_out = if contig.findings.is_empty() {
+                    ""
+                } else if !contig.is_well_read() {
+                    "; its bases are too poor"
+                } else if folds && is_folded(contig) {
+                    "; a few molecules that folded back on themselves, as many of this library do"
+                } else {
+                    ""
+                };
+                asked.lines.push(format!("compare: contig {c}: {found}{left_out}"));
             }
         }
     }

@@ -628,6 +628,15 @@ fn the_same_small_share_in_both_is_named() {
 }
 
 #[test]
+fn one_molecule_of_the_normal_is_forgiven_where_all_else_is_clear() {
+    // Errors make one in thirty, and a tumour's tenth makes many of these.
+    assert_eq!(reasons(&ballot(32, 1), &ballot(107, 12)), []);
+    // The same share in both, and two of the normal, are no error.
+    assert_eq!(reasons(&ballot(33, 1), &ballot(207, 7)), [Filter::TumourInNormal]);
+    assert_eq!(reasons(&ballot(31, 2), &ballot(107, 12)), [Filter::TumourInNormal]);
+}
+
+#[test]
 fn thin_support_is_named() {
     let clean = ballot(30, 0);
     assert!(reasons(&clean, &ballot(20, FEWEST_PAIRS - 1)).contains(&Filter::FewReads));

@@ -5,7 +5,7 @@ use common::{Interesting, K, READ, Rng, find, pair, replaced};
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::revcomp;
 use genuma_somatic::label::{Believed, KmerHit, Labelled, believe};
-use genuma_somatic::select::Pick;
+use genuma_somatic::select::{GOOD, Pick};
 
 /// A haplotype of 1,000 bases with one wrong or changed base at 500.
 struct Changed {
@@ -73,6 +73,17 @@ fn wrong_bases_that_recur_where_nothing_parts_are_left_out_and_counted() {
         assert_eq!((hits(&believed.pairs), believed.errors as usize), (0, all));
         assert!(!believed.parting.contains(&true));
     }
+}
+
+#[test]
+fn in_a_repeat_good_bases_count_where_the_samples_part() {
+    let changed = Changed::new(6);
+    let with = |quality| {
+        let mut pairs = changed.pairs(8);
+        pairs.iter_mut().flat_map(|p| &mut p.mates).for_each(|mate| mate.qual.fill(quality));
+        hits(&believe(pairs, &changed.picks(1_300), K).pairs)
+    };
+    assert_eq!((with(GOOD - 1), with(GOOD)), (0, 8 * K as usize));
 }
 
 #[test]

@@ -156,6 +156,10 @@ fn errors_raise_the_bar_with_depth() {
             beyond_errors(depth) > mean + 3.0 * mean.sqrt() && beyond_errors(depth) < 20.0 + depth / 20.0
         );
     }
+    // In a repeat fewer suffice where the samples part, as their bases may be good: that is told where the reads are.
+    let repeat = |n| [(b'A', b'C', [600, 1300]), (b'A', b'G', [0, n])];
+    assert_eq!(picks(&repeat(4)), [(4, 0, true)]);
+    assert_eq!(picks(&repeat(3)), []);
     // And for a whole sample at once: at 2,000x three occurrences are nothing.
     let deep = Select::new(K, 3, [1_000_000; 2], 2000.0);
     let mut found = Vec::new();
@@ -189,7 +193,10 @@ fn recurrent_errors_of_a_repeat_are_not_picked() {
     let beside =
         |depth: u32, seen: u32| picks(&[(b'A', b'C', [depth, depth]), (b'A', b'G', [0, seen])]).len();
     assert_eq!(beside(30, 3), 1);
-    assert_eq!(beside(30_000, 60), 0);
+    assert_eq!(beside(30_000, 20), 0);
+    // Too few for bases of any quality, but those of good bases may be true.
+    assert!(beyond_errors(30_000.0) > 60.0);
+    assert_eq!(beside(30_000, 60), 1);
     assert_eq!(beside(30_000, 300), 1);
 }
 
