@@ -31,6 +31,7 @@ pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
         spectra: finished.spectra.clone(),
         depths: finished.depths,
         ledger: finished.ledger.clone(),
+        errors: finished.errors.learned.clone(),
         strangers: finished.strangers,
         sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
         calls: finished.events.iter().enumerate().filter_map(reported).collect(),

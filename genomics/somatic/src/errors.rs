@@ -5,9 +5,11 @@
 //! which tells damage of one strand (oxidised guanine reads as T, deaminated cytosine too) from errors of the sequencer;
 //! and how often tandem repeats change their length ([`crate::slippage`]).
 
-use crate::label::Read;
-use crate::slippage::Slippage;
 use genuma_reads::dna::code;
+use serde::{Deserialize, Serialize};
+
+use crate::label::Read;
+use crate::slippage::{RepeatSlips, Slippage};
 
 /// Probability that a read shows a base that its molecule did not have, whatever its quality says: damage, PCR.
 const FLOOR: f64 = 1e-4;
@@ -122,6 +124,64 @@ impl Tally {
     }
 }
 
+/// How often bases of one quality are wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Wrong {
+    /// Phred quality.
+    pub quality: u8,
+    /// Share of the bases of this quality that differ from where they lie.
+    pub share: f64,
+}
+
+/// How often good bases of one kind are read as another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Substitution {
+    /// 0 normal, 1 tumour.
+    pub sample: u8,
+    /// Whether read 1 of the pair runs with the reference (F1R2), or read 2 (F2R1).
+    pub first_forward: bool,
+    /// The base of the molecule.
+    pub from: char,
+    /// What is read.
+    pub to: char,
+    /// Share of the bases.
+    pub share: f64,
+}
+
+/// What was learned of the samples' errors, for people. What there are too few bases or repeats of to tell is not in it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Learned {
+    /// By quality, ascending.
+    pub wrong: Vec<Wrong>,
+    /// By sample, orientation and bases.
+    pub substitutions: Vec<Substitution>,
+    /// By unit and copies, ascending.
+    pub slips: Vec<RepeatSlips>,
+}
+
+impl Learned {
+    fn of(tally: &Tally, slippage: &Slippage) -> Learned {
+        let wrong = |q: usize| tally.error_rate(q).map(|share| Wrong { quality: q as u8, share });
+        let mut substitutions = Vec::new();
+        for (sample, first_forward) in [(0, false), (0, true), (1, false), (1, true)] {
+            for (from, to) in
+                (0..4u8).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(f, t)| f != t)
+            {
+                let share = tally.read_as(sample, first_forward, from, to);
+                let [from, to] = [from, to].map(|base| char::from(b"ACGT"[usize::from(base)]));
+                substitutions.extend(share.map(|share| Substitution {
+                    sample,
+                    first_forward,
+                    from,
+                    to,
+                    share,
+                }));
+            }
+        }
+        Learned { wrong: (0..64).filter_map(wrong).collect(), substitutions, slips: slippage.seen() }
+    }
+}
+
 /// Natural-log probabilities of what a read shows, given its molecule.
 #[derive(Debug, Clone)]
 pub struct Errors {
@@ -133,6 +193,8 @@ pub struct Errors {
     damage: [[[[f64; 4]; 4]; 2]; 2],
     /// Changes of length of tandem repeats.
     pub slippage: Slippage,
+    /// What all this was made of.
+    pub learned: Learned,
 }
 
 impl Errors {
@@ -154,6 +216,7 @@ impl Errors {
             damage: [0, 1].map(|s| {
                 [false, true].map(|f| [0, 1, 2, 3].map(|from| [0, 1, 2, 3].map(|to| damage(s, f, from, to))))
             }),
+            learned: Learned::of(tally, &slippage),
             slippage,
         }
     }

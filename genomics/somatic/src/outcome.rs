@@ -3,6 +3,7 @@
 use genuma_work::clock::UnitCost;
 use serde::{Deserialize, Serialize};
 
+use crate::errors::Learned;
 use crate::event::Class;
 use crate::genotype::Support;
 use crate::ledger::Ledger;
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub depths: Depths,
     /// What each stage made and left out.
     pub ledger: Ledger,
+    /// What the reads get wrong, as learned from them.
+    pub errors: Learned,
     /// Share of the places known in both samples at which each has another allele alone, when that is more than one person has.
     pub strangers: Option<f64>,
     /// Names and lengths of the sequences calls are placed on.

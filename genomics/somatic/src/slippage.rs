@@ -6,6 +6,8 @@
 //! measured in the normal; a guess counts as much as a hundred reads: what libraries without PCR do, times as much as this one
 //! slips more than they.
 
+use serde::{Deserialize, Serialize};
+
 use crate::tract::LONGEST_UNIT;
 
 /// Copies of the unit told apart; longer repeats count as these.
@@ -232,6 +234,23 @@ pub struct Rate {
 pub struct Slippage {
     /// By unit and copies: how often it is shorter, and how often longer.
     rates: Vec<[Rate; 2]>,
+    /// By unit and copies: reads of the normal counted.
+    reads: Vec<u64>,
+}
+
+/// How often repeats of so many copies of a unit show another length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RepeatSlips {
+    /// Bases of the unit.
+    pub unit: u8,
+    /// Copies; the highest number stands for more as well.
+    pub copies: u8,
+    /// Reads of the normal that this was learned from.
+    pub reads: u64,
+    /// Share of the reads that are shorter.
+    pub shorter: f64,
+    /// Share of the reads that are longer.
+    pub longer: f64,
 }
 
 /// What a library without PCR does to `copies` of a unit: shorter and longer.
@@ -274,7 +293,19 @@ impl Slippage {
                 .flat_map(|unit| (0..=MOST).map(move |c| (unit, c)))
                 .map(|(u, c)| rate(u, c))
                 .collect(),
+            reads: sums.iter().map(|counts| counts.iter().sum::<f64>() as u64).collect(),
         }
+    }
+
+    /// The rates of repeats of which the normal has reads.
+    pub fn seen(&self) -> Vec<RepeatSlips> {
+        let seen = (0..self.rates.len()).filter(|&c| self.reads[c] > 0);
+        seen.map(|c| {
+            let [shorter, longer] = self.rates[c].map(|r| r.rate);
+            let (unit, copies) = ((c / (MOST + 1) + 1) as u8, (c % (MOST + 1)) as u8);
+            RepeatSlips { unit, copies, reads: self.reads[c], shorter, longer }
+        })
+        .collect()
     }
 
     /// Probability that a repeat of `length` bases shows as `shown` bases.

@@ -297,11 +297,17 @@ impl Why {
             let mut none = true;
             for (e, event) in events.iter().enumerate() {
                 for call in &event.calls {
-                    let is = asked.question.changes.iter().any(|change| same(change, &call.change));
-                    let near = asked.question.changes.iter().any(|change| beside(change, &call.change));
-                    if is || near {
+                    let any = |alike: fn(&Change, &Change) -> bool| {
+                        asked.question.changes.iter().any(|change| alike(change, &call.change))
+                    };
+                    let words = match () {
+                        () if any(same) => Some("this is"),
+                        () if any(part_of) => Some("this is part of"),
+                        () => any(beside).then_some("near is"),
+                    };
+                    if let Some(words) = words {
                         none = false;
-                        asked.lines.push(verdict(e, call, &loci[call.locus], is, genome));
+                        asked.lines.push(verdict(e, call, &loci[call.locus], words, genome));
                     }
                 }
             }
@@ -317,12 +323,11 @@ impl Why {
     }
 }
 
-fn verdict(e: usize, call: &Call, locus: &Locus, is: bool, genome: &Reference) -> String {
+fn verdict(e: usize, call: &Call, locus: &Locus, words: &str, genome: &Reference) -> String {
     let g = &call.genotype;
     let filters: Vec<&str> = g.filters.iter().map(|f| f.name()).collect();
     format!(
-        "judge: {} g{}: {}, t{}, {} reads laid; molecules unchanged/changed: tumour {}/{}, normal {}/{}; quality {:.1}; {}",
-        if is { "this is" } else { "near is" },
+        "judge: {words} g{}: {}, t{}, {} reads laid; molecules unchanged/changed: tumour {}/{}, normal {}/{}; quality {:.1}; {}",
         e + 1,
         shown(&call.change, genome),
         call.locus + 1,
@@ -380,6 +385,50 @@ fn same(asked: &Change, call: &Change) -> bool {
     a.len() == 2 && b.len() == 2 && a.iter().zip(&b).all(|(x, y)| x.0 == y.0 && x.1.abs_diff(y.1) <= NEAR)
 }
 
+/// Whether a substitution is called together with its neighbours.
+fn part_of(asked: &Change, call: &Change) -> bool {
+    let (
+        Change::Allele { chrom, pos, reference, alternative },
+        Change::Allele { chrom: c, pos: p, reference: r, alternative: a },
+    ) = (asked, call)
+    else {
+        return false;
+    };
+    let substitutes = reference.len() == alternative.len() && r.len() == a.len();
+    let within = |from: usize| {
+        r.get(from..from + reference.len()) == Some(reference)
+            && a.get(from..from + alternative.len()) == Some(alternative)
+    };
+    substitutes && chrom == c && pos.checked_sub(*p).is_some_and(within)
+}
+
 fn beside(asked: &Change, call: &Change) -> bool {
     ends_of(asked).iter().any(|x| ends_of(call).iter().any(|y| x.0 == y.0 && x.1.abs_diff(y.1) <= NEAR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_of_several_that_changed_together_is_part_of_them() {
+        let change = |chrom, pos, reference: &[u8], alternative: &[u8]| Change::Allele {
+            chrom,
+            pos,
+            reference: reference.to_vec(),
+            alternative: alternative.to_vec(),
+        };
+        let call = change(0, 100, b"GGC", b"ATT");
+        for (asked, is) in [
+            (change(0, 100, b"G", b"A"), true),
+            (change(0, 101, b"GC", b"TT"), true),
+            (change(0, 101, b"G", b"A"), false),
+            (change(1, 101, b"G", b"T"), false),
+            (change(0, 99, b"G", b"A"), false),
+            (change(0, 103, b"G", b"A"), false),
+            (change(0, 101, b"GC", b"T"), false),
+        ] {
+            assert_eq!(part_of(&asked, &call), is, "{asked:?}");
+        }
+    }
 }

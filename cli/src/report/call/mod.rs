@@ -2,6 +2,7 @@
 
 mod calls;
 mod charts;
+mod errors;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ pub fn render(outcome: &Outcome) -> String {
         "run" => run(outcome),
         "numbers" => numbers(outcome),
         "units" => units(&outcome.units),
+        "errors" => errors::lines(&outcome.errors),
         "ledger" => ledger(&outcome.ledger),
         "charts" => charts::charts(outcome),
         "classes" => classes(outcome),

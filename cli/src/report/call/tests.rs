@@ -1,10 +1,12 @@
 //! The page is well formed, harmless whatever its input, and works in a browser.
 
+use genuma_somatic::errors::{Learned, Substitution, Wrong};
 use genuma_somatic::event::Class;
 use genuma_somatic::genotype::Support;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use genuma_somatic::select::Depths;
+use genuma_somatic::slippage::RepeatSlips;
 use genuma_work::clock::UnitCost;
 
 use super::calls::{MOST_PICTURES, MOST_ROWS};
@@ -44,6 +46,17 @@ fn snv() -> Reported {
     }
 }
 
+fn learned() -> Learned {
+    let damage = |from, to, share| Substitution { sample: 1, first_forward: true, from, to, share };
+    Learned {
+        wrong: (2..42)
+            .map(|quality| Wrong { quality, share: 10f64.powf(-f64::from(quality) / 10.0) })
+            .collect(),
+        substitutions: vec![damage('A', 'G', 2e-4), damage('C', 'T', 0.0123)],
+        slips: vec![RepeatSlips { unit: 1, copies: 12, reads: 900, shorter: 0.0071, longer: 0.002 }],
+    }
+}
+
 fn outcome(calls: Vec<Reported>) -> Outcome {
     let spectrum: Vec<u64> =
         (0..200u64).map(|m| if m < 4 { 9000 >> m } else { 2000 / (1 + m.abs_diff(30)) }).collect();
@@ -65,6 +78,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         spectra: [spectrum.clone(), spectrum],
         depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },
         ledger: Ledger::default(),
+        errors: learned(),
         strangers: None,
         sequences: vec![("chr1".into(), 100_000)],
         calls,
@@ -224,4 +238,18 @@ fn a_browser_draws_the_reads_of_the_call_asked_for() {
     chromium(folder.path(), &[&shot, "--window-size=1400,2200"], &page).unwrap();
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
+}
+
+#[test]
+fn what_the_reads_get_wrong_is_told() {
+    let page = render(&outcome(calls()));
+    for told in [
+        "0.0079% at Q41",
+        "C\u{a0}&gt;\u{a0}T 1.2% (tumour, F1R2); A\u{a0}&gt;\u{a0}G 0.020% (tumour, F1R2)",
+        "12 bases: 0.71% shorter, 0.20% longer",
+    ] {
+        assert!(page.contains(told), "{told}");
+    }
+    let nothing = Outcome { errors: Learned::default(), ..outcome(calls()) };
+    assert_eq!(render(&nothing).matches("too few to tell").count(), 3);
 }
