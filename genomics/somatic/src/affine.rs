@@ -52,6 +52,31 @@ mod trace {
 
 /// Aligns all of `query` to the best stretch of `target`; ties go to diagonal steps, then to the leftmost end.
 pub fn fit(query: &[u8], target: &[u8]) -> Alignment {
+    without_gaps(query, target).unwrap_or_else(|| with_gaps(query, target))
+}
+
+/// The alignment where it needs no gap: one wrong base costs less than any gap does, two may not.
+fn without_gaps(query: &[u8], target: &[u8]) -> Option<Alignment> {
+    if query.is_empty() {
+        return None;
+    }
+    let mut best: Option<(usize, usize)> = None;
+    for (start, beside) in target.windows(query.len()).enumerate() {
+        let most = best.map_or(1, |(wrong, _)| wrong - 1);
+        let wrong = query.iter().zip(beside).filter(|(q, t)| q != t || **q == b'N').take(most + 1).count();
+        if wrong <= most {
+            best = Some((wrong, start));
+        }
+        if wrong == 0 {
+            break;
+        }
+    }
+    let (wrong, start) = best?;
+    let score = query.len() as i32 * MATCH + wrong as i32 * (MISMATCH - MATCH);
+    Some(Alignment { start, steps: vec![Step::Match(query.len() as u32)], score })
+}
+
+fn with_gaps(query: &[u8], target: &[u8]) -> Alignment {
     let (n, m) = (query.len(), target.len());
     let width = m + 1;
     let mut from = vec![0u8; (n + 1) * width];
@@ -198,5 +223,34 @@ mod tests {
         }
         assert_eq!(fit(b"", b"ACGT").steps, []);
         assert_eq!(fit(b"ACGT", b"").steps, [Step::Insert(4)]);
+    }
+
+    #[test]
+    fn what_needs_no_gap_is_found_without_looking_for_one() {
+        let mut seed = 9;
+        let mut short = 0;
+        for round in 0..300usize {
+            // Few letters, so that places resemble each other.
+            let letters = if round % 2 == 0 { 2 } else { 4 };
+            let mut draw = |n| -> Vec<u8> {
+                random(n, &mut seed)
+                    .iter()
+                    .map(|b| b"AACCGGTT"[usize::from(b >> 1 & 3) % letters * 2])
+                    .collect()
+            };
+            let target = draw(60);
+            let mut query = target[round % 20..round % 20 + 12 + round % 7].to_vec();
+            let others = draw(3);
+            for (i, &base) in others.iter().take(round % 3).enumerate() {
+                let at = (round * 7 + 5 * i) % query.len();
+                query[at] = if round % 11 == 0 { b'N' } else { base };
+            }
+            if let Some(found) = without_gaps(&query, &target) {
+                short += 1;
+                assert_eq!(found, with_gaps(&query, &target), "{round}");
+            }
+        }
+        assert!(short > 100, "{short}");
+        assert_eq!(without_gaps(b"ACGT", b"ACG"), None);
     }
 }

@@ -327,12 +327,13 @@ impl Job {
         Ok(Counts { picks, spectra: counted.spectra, bases: counted.stats.bases, strangers, trimmed, ledger })
     }
 
-    /// A pass over some lanes, of which `keep` keeps what it wants of each pair, cut as in the first pass. What each thread kept
-    /// comes in any order.
+    /// A pass over some lanes, of which `keep` keeps what it wants of each pair, cut as in the first pass. Only pairs are cut of which `may`
+    /// says, before that, that it may want them. What each thread kept comes in any order.
     fn pass<T: Send>(
         &self,
         lanes: &[Lane],
         meter: &Meter,
+        may: impl Fn(Pair<'_>, &mut [Vec<KmerHit>; 2]) -> bool + Sync,
         keep: impl Fn(Pair<'_>, u8, &mut [Vec<KmerHit>; 2]) -> Option<T> + Sync,
     ) -> Result<Vec<T>, Error> {
         let states = genuma_reads::for_each_batch(
@@ -341,7 +342,10 @@ impl Job {
             meter,
             || (Vec::new(), <[Vec<KmerHit>; 2]>::default(), Trimmer::default()),
             |(kept, scratch, trimmer), batch| {
-                kept.extend(batch.iter().filter_map(|pair| keep(trimmer.trim(pair), batch.sample, scratch)));
+                let wanted = |pair| {
+                    if may(pair, scratch) { keep(trimmer.trim(pair), batch.sample, scratch) } else { None }
+                };
+                kept.extend(batch.iter().filter_map(wanted));
                 Ok::<(), Error>(())
             },
         )?;
@@ -352,10 +356,11 @@ impl Job {
     fn count_asked(&self, why: &Why, watch: &dyn Watch) -> Result<(), Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("why", Some(meter.clone()));
-        self.pass::<()>(&self.lanes, &meter, |pair, sample, [scratch, _]| {
+        let count = |pair: Pair<'_>, sample, [scratch, _]: &mut [Vec<KmerHit>; 2]| {
             why.pair(pair, sample, scratch);
             None
-        })?;
+        };
+        self.pass::<()>(&self.lanes, &meter, |_, _| true, count)?;
         Ok(())
     }
 
@@ -366,8 +371,9 @@ impl Job {
         let k = self.params.k;
         let map = KmerMap::new(picks.iter().map(|p| p.kmer));
         let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
-        let mut labelled = self.pass(&tumour, &meter, |pair, sample, scratch| {
-            label::search(pair, k, &map, scratch).then(|| Labelled::keep(pair, sample, scratch))
+        let search = |pair: Pair<'_>, scratch: &mut [Vec<KmerHit>; 2]| label::search(pair, k, &map, scratch);
+        let mut labelled = self.pass(&tumour, &meter, search, |pair, sample, scratch| {
+            search(pair, scratch).then(|| Labelled::keep(pair, sample, scratch))
         })?;
         labelled.sort_unstable_by(|a, b| (&a.name, &a.mates).cmp(&(&b.name, &b.mates)));
         let mut ledger = Ledger::default();
@@ -470,7 +476,8 @@ impl Job {
         let meter = Arc::new(Meter::default());
         watch.begins("recruit", Some(meter.clone()));
         let seen = recruit::Seen::new(index);
-        let pairs = self.pass(&self.lanes, &meter, |pair, sample, [scratch, _]| {
+        let may = |pair: Pair<'_>, [scratch, _]: &mut [Vec<KmerHit>; 2]| index.may_recruit(pair, scratch);
+        let pairs = self.pass(&self.lanes, &meter, may, |pair, sample, [scratch, _]| {
             index.recruit(pair, sample, &seen, scratch)
         })?;
         Ok(index.settle(pairs, &seen, contigs))

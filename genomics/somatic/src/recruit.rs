@@ -215,6 +215,15 @@ impl Index {
         Index { k, map, sites, starts, unique: genome.is_some(), nowhere_unique }
     }
 
+    /// Whether a mate carries a recruiting k-mer.
+    pub fn may_recruit(&self, pair: Pair<'_>, hits: &mut Vec<KmerHit>) -> bool {
+        hits.clear();
+        pair.mates.iter().any(|mate| {
+            lookup(mate.seq, self.k, &self.map, hits);
+            !hits.is_empty()
+        })
+    }
+
     /// Keeps the pair if a mate carries a recruiting k-mer, for every contig that has it.
     pub fn recruit(&self, pair: Pair<'_>, sample: u8, seen: &Seen, hits: &mut Vec<KmerHit>) -> Option<Kept> {
         hits.clear();
