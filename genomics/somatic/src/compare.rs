@@ -99,7 +99,7 @@ struct Oriented<'a> {
     seq: Vec<u8>,
     novel: Vec<bool>,
     weight: Vec<u16>,
-    pairs: usize,
+    depth: usize,
     pieces: Vec<Piece>,
 }
 
@@ -115,8 +115,8 @@ pub struct Compared {
     pub weight: Vec<u16>,
     /// Where the assembled bases lie in `seq`.
     pub assembled: std::ops::Range<usize>,
-    /// Pairs of the tumour that it was assembled from.
-    pub pairs: usize,
+    /// Reads of the tumour that it was assembled from.
+    pub depth: usize,
     /// What changed, in coordinates of `seq`.
     pub findings: Vec<Finding>,
     /// Where the contig's first and last piece lie: the sequence, and what to add to a contig coordinate to get one there. Nothing
@@ -132,7 +132,7 @@ impl Compared {
             novel: contig.novel.clone(),
             weight: contig.weight.clone(),
             assembled: 0..contig.seq.len(),
-            pairs: contig.pairs(),
+            depth: contig.reads.len(),
             findings: Vec::new(),
             diagonals: [None; 2],
         }
@@ -159,7 +159,7 @@ pub fn compare(contig: &Contig, hits: &[Hit], genome: &Reference) -> Compared {
         seq: if flipped { revcomp(&contig.seq) } else { contig.seq.clone() },
         novel: contig.novel.clone(),
         weight: contig.weight.clone(),
-        pairs: contig.pairs(),
+        depth: contig.reads.len(),
         pieces,
     };
     if flipped {
@@ -273,7 +273,7 @@ impl Oriented<'_> {
             novel,
             weight,
             assembled: pad..pad + len,
-            pairs: self.pairs,
+            depth: self.depth,
             findings,
             diagonals: [diagonal(first, End::First), diagonal(last, End::Last)],
         }

@@ -20,11 +20,11 @@ pub fn turns_back(seq: &[u8], finding: &Finding) -> bool {
 /// some may not have been assembled.
 const FEW: usize = 3;
 
-/// Whether a contig of a library that folds is a hairpin of so few molecules that it will not be believed: such a library has thousands of them, and
-/// reads are not looked for.
-pub fn is_folded(contig: &Compared) -> bool {
+/// Whether a contig of so many pairs, of a library that folds, is a hairpin of so few molecules that it will not be believed: such a library has
+/// thousands of them, and reads are not looked for.
+pub fn is_folded(contig: &Compared, pairs: usize) -> bool {
     let hairpin = |f: &Finding| matches!(f.change, Change::Junction { .. }) && turns_back(&contig.seq, f);
-    contig.pairs <= FEW && contig.findings.iter().all(hairpin)
+    pairs <= FEW && contig.findings.iter().all(hairpin)
 }
 
 /// Bases in a row before a change that stand behind it in reverse, from which a strand has folded back on itself there.
@@ -118,20 +118,20 @@ mod tests {
             right_shift: 0,
             mapq: 60,
         };
-        let contig = |pairs, findings| Compared {
+        let contig = |findings| Compared {
             novel: vec![true; hairpin.len()],
             weight: vec![30; hairpin.len()],
             assembled: 0..hairpin.len(),
             seq: hairpin.clone(),
-            pairs,
+            depth: 6,
             findings,
             diagonals: [None; 2],
         };
-        assert!(is_folded(&contig(FEW, vec![finding(junction.clone())])));
-        assert!(!is_folded(&contig(FEW + 1, vec![finding(junction.clone())])));
+        assert!(is_folded(&contig(vec![finding(junction.clone())]), FEW));
+        assert!(!is_folded(&contig(vec![finding(junction.clone())]), FEW + 1));
         // What else the contig shows may be true.
         let base =
             Change::Allele { chrom: 0, pos: 900, reference: b"A".to_vec(), alternative: b"C".to_vec() };
-        assert!(!is_folded(&contig(FEW, vec![finding(junction), finding(base)])));
+        assert!(!is_folded(&contig(vec![finding(junction), finding(base)]), FEW));
     }
 }

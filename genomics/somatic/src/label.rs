@@ -163,8 +163,8 @@ const FEWEST: u32 = 2;
 /// row the samples part. A wrong base that several reads have makes the same row, but at its ends it is too seldom for
 /// the depth there, which the picking knew and left those ends out (see [`crate::select`]), or which shows when a molecule counts but
 /// once. So a row without a parting k-mer is an error, unless it is longer than a wrong base makes it: without a gap, as at great
-/// depth every second read has two wrong bases that recur. In a repeat of many copies, where errors recur, it counts too when enough molecules
-/// have good bases there.
+/// depth every second read has two wrong bases that recur. Where a k-mer of a repeat is too seldom for bases of any quality, it counts when
+/// enough molecules have good bases there.
 pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
     let all = labelled.len();
     let mut pairs = without_copies(labelled);
@@ -176,9 +176,11 @@ pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
         [hit.at, last].iter().all(|&at| read.qual[at as usize] >= GOOD)
     });
     let parts = |rank: usize| {
-        let depth = f64::from(picks[rank].depth) * unique;
-        let beyond = f64::from(carriers[rank]) >= beyond_errors(depth);
-        picks[rank].parting() && (beyond || f64::from(good[rank]) >= beyond_good_errors(depth))
+        let pick = &picks[rank];
+        let here = f64::from(pick.depth) * unique;
+        let beyond = f64::from(carriers[rank]) >= beyond_errors(here);
+        let repeat = || pick.wants_good_bases() && f64::from(good[rank]) >= beyond_good_errors(here);
+        pick.parting() && (beyond || repeat())
     };
     let parting: Vec<bool> = (0..picks.len()).map(parts).collect();
     let mut errors = 0;

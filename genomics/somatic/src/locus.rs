@@ -53,7 +53,7 @@ pub struct Locus {
 
 /// Distance of two changes, bases, within which they are held against each other's reads.
 const BESIDE: usize = 100;
-/// Rivals of a locus, those of the most pairs first.
+/// Rivals of a locus, those of the most reads first.
 const RIVALS: usize = 8;
 
 /// Finds the rivals of all loci. Says how many are left out.
@@ -74,7 +74,7 @@ pub fn find_rivals(loci: &mut [Locus]) -> u64 {
             }
             near.sort_unstable();
             near.dedup();
-            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.pairs), other));
+            near.sort_by_key(|&other| (std::cmp::Reverse(loci[other].contig.depth), other));
             left_out += near.len().saturating_sub(RIVALS) as u64;
             near.truncate(RIVALS);
             near

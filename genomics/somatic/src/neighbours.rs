@@ -135,7 +135,7 @@ mod tests {
             novel: vec![true; seq.len()],
             weight: vec![400; seq.len()],
             assembled: 0..seq.len(),
-            pairs: 9,
+            depth: 9,
             diagonals: [None; 2],
             seq,
         }

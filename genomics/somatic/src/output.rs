@@ -462,7 +462,7 @@ mod tests {
             novel: vec![false; 700],
             weight: vec![0; 700],
             assembled: 200..500,
-            pairs: 3,
+            depth: 3,
             findings: vec![finding],
             diagonals: [None; 2],
         };

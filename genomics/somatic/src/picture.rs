@@ -344,7 +344,7 @@ mod tests {
                 novel: vec![true; seq.len()],
                 weight: vec![100; seq.len()],
                 assembled: 0..seq.len(),
-                pairs: 3,
+                depth: 3,
                 findings: vec![finding.clone()],
                 diagonals: [None; 2],
                 seq,

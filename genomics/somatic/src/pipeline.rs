@@ -27,7 +27,7 @@ use crate::locus::{self, Locus};
 use crate::neighbours;
 use crate::normal;
 use crate::recruit::{self, Kept, Recruited};
-use crate::select::{Depths, Pick, Select, beyond_errors};
+use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
 use crate::slippage::{self, Slippage};
 use crate::source;
 use crate::why::{Answer, Question, Why};
@@ -182,9 +182,9 @@ impl Job {
             Some((genome, placer)) => {
                 let compared = self.compare(&assembled.contigs, genome, placer)?;
                 if let Some(why) = &mut why {
-                    why.compared(&compared, genome, library.folds);
+                    why.compared(&compared, &assembled.contigs, genome, library.folds);
                 }
-                worth_reads(compared, library.folds, &mut ledger)
+                worth_reads(compared, &assembled.contigs, library.folds, &mut ledger)
             }
             None => assembled.contigs.iter().map(Compared::unplaced).collect(),
         };
@@ -311,8 +311,10 @@ impl Job {
             left_out("bases of tails of G only (no light)", trimmed.dark_bases);
         }
         let mut picks = counted.picks;
+        // The depths are known only now.
+        let usual = usual_depth(&counted.spectra[TUMOUR as usize]);
+        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual));
         if genome_bases.is_none() {
-            // The depth is known only now.
             let depth = Depths::of(&counted.spectra).kmer[TUMOUR as usize];
             picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
         }
@@ -543,16 +545,24 @@ fn known_bases(genome: &Reference) -> u64 {
 }
 
 /// Contigs with a change that reads may bear out; the others need none.
-fn worth_reads(mut contigs: Vec<Compared>, folds: bool, ledger: &mut Ledger) -> Vec<Compared> {
-    let mut leave_out = |what: &str, is: &dyn Fn(&Compared) -> bool| {
-        let all = contigs.len();
-        contigs.retain(|c| !is(c));
-        ledger.left_out("index", what, (all - contigs.len()) as u64);
+fn worth_reads(
+    compared: Vec<Compared>,
+    contigs: &[Contig],
+    folds: bool,
+    ledger: &mut Ledger,
+) -> Vec<Compared> {
+    let mut all: Vec<(Compared, &Contig)> = compared.into_iter().zip(contigs).collect();
+    let mut leave_out = |what: &str, is: &dyn Fn(&Compared, &Contig) -> bool| {
+        let before = all.len();
+        all.retain(|(compared, contig)| !is(compared, contig));
+        ledger.left_out("index", what, (before - all.len()) as u64);
     };
-    leave_out("contigs that differ in nothing from the reference", &|c| c.findings.is_empty());
-    leave_out("contigs whose changes rest on poor bases only", &|c| !c.is_well_read());
-    leave_out("contigs of a few molecules that folded back on themselves", &|c| folds && is_folded(c));
-    contigs
+    leave_out("contigs that differ in nothing from the reference", &|c, _| c.findings.is_empty());
+    leave_out("contigs whose changes rest on poor bases only", &|c, _| !c.is_well_read());
+    leave_out("contigs of a few molecules that folded back on themselves", &|c, contig| {
+        folds && is_folded(c, contig.pairs())
+    });
+    all.into_iter().map(|(compared, _)| compared).collect()
 }
 
 /// k-mers that a sample has too often for errors.

@@ -32,7 +32,20 @@ impl Pick {
     pub fn parting(&self) -> bool {
         self.depth > 0
     }
+
+    /// Whether a parting k-mer stands in a repeat: its root is far more frequent than k-mers of the tumour usually are.
+    pub fn in_repeat(&self, usual: f64) -> bool {
+        f64::from(self.depth) > REPEAT * usual
+    }
+
+    /// Whether only good bases make it more than errors.
+    pub fn wants_good_bases(&self) -> bool {
+        self.parting() && f64::from(self.tumour) < beyond_errors(f64::from(self.depth))
+    }
 }
+
+/// Times the usual depth from which a root stands in a repeat.
+const REPEAT: f64 = 3.0;
 
 /// Chance that a read shows one particular wrong base: an upper bound, since it only has to tell repeats apart.
 const ERROR: f64 = 0.0015;
@@ -82,6 +95,8 @@ const GERMLINE: f64 = 1.0 / 12.0;
 const KNOWN: u32 = 4;
 /// Fewest occurrences in the tumour from which one in the normal is forgiven.
 const CLEAR: u32 = 4;
+/// Depth of the tumour over that of the normal, the samples' sizes reckoned in, from which a place is amplified.
+const AMPLIFIED: f64 = 2.0;
 /// Fewest occurrences of a root in each sample from which it can be said which alleles the sample has.
 const SOLID: u32 = 8;
 
@@ -113,8 +128,10 @@ impl Select {
             return;
         }
         let bar = beyond_errors(f64::from(in_tumour));
-        // Qualities are not counted: what may be good bases is picked, and looked at where the reads are (see [`crate::label`]).
-        let parting_bar = bar.min(beyond_good_errors(f64::from(in_tumour)));
+        // Qualities are not counted: what may be good bases is picked, and looked at where the reads are (see [`crate::label`]). Where the
+        // tumour alone is deep it is no repeat but amplified, and true changes are frequent there.
+        let amplified = f64::from(in_tumour) * self.ratio > AMPLIFIED * f64::from(in_normal);
+        let parting_bar = if amplified { bar } else { bar.min(beyond_good_errors(f64::from(in_tumour))) };
         for (slot, counts) in root.counts.iter().enumerate() {
             let (tumour, normal) = (counts[TUMOUR as usize], counts[NORMAL as usize]);
             if tumour < self.least {
@@ -171,6 +188,22 @@ impl Depths {
         let all = weigh(tumour, 0).max(1.0);
         Depths { kmer, error_share: weigh(&tumour[..valley], 0) / all }
     }
+}
+
+/// How often a k-mer of the sample occurs, for half of what it has read beyond the errors: where bases mostly lie, also in a panel, whose spectrum has
+/// no peak of its own.
+pub fn usual_depth(spectrum: &[u64]) -> f64 {
+    let from = valley(spectrum);
+    let mass = |m: usize| m as u64 * spectrum[m];
+    let all: u64 = (from..spectrum.len()).map(mass).sum();
+    let mut left = all / 2;
+    let reaches = |&m: &usize| {
+        let here = mass(m);
+        let found = here > left;
+        left = left.saturating_sub(here);
+        found
+    };
+    (from..spectrum.len()).find(reaches).unwrap_or(0) as f64
 }
 
 /// First multiplicity where the spectrum rises again.

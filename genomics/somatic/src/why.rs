@@ -267,7 +267,7 @@ impl Why {
     }
 
     /// After comparing: what its contigs were taken for; `all` are numbered as assembled.
-    pub fn compared(&mut self, all: &[Compared], genome: &Reference, folds: bool) {
+    pub fn compared(&mut self, all: &[Compared], assembled: &[Contig], genome: &Reference, folds: bool) {
         for asked in &mut self.asked {
             for &c in &asked.contigs {
                 let contig = &all[c];
@@ -281,7 +281,7 @@ impl Why {
                     ""
                 } else if !contig.is_well_read() {
                     "; its bases are too poor"
-                } else if folds && is_folded(contig) {
+                } else if folds && is_folded(contig, assembled[c].pairs()) {
                     "; a few molecules that folded back on themselves, as many of this library do"
                 } else {
                     ""

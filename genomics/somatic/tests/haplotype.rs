@@ -48,7 +48,7 @@ fn contig(normal: &[u8], edits: &[Edit]) -> Compared {
         novel: vec![true; seq.len()],
         weight: vec![400; seq.len()],
         assembled: 0..seq.len(),
-        pairs: 10,
+        depth: 10,
         findings: edits.iter().zip(&ranges).map(finding).collect(),
         diagonals: [Some((0, 0)); 2],
         seq,
@@ -174,7 +174,7 @@ fn a_junction_can_be_left_on_either_side() {
         novel: vec![true; seq.len()],
         weight: vec![400; seq.len()],
         assembled: 0..seq.len(),
-        pairs: 10,
+        depth: 10,
         findings: vec![snv, junction],
         diagonals: [None; 2],
         seq,
@@ -226,10 +226,10 @@ fn a_rival_has_what_it_shows_too() {
 #[test]
 fn loci_of_one_place_are_rivals_the_deepest_first() {
     let normal = Rng(12).sequence(6000);
-    let locus = |places: &[usize], pairs: usize| {
+    let locus = |places: &[usize], depth: usize| {
         let bases = substitutions(&normal, places);
         let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-        Locus::new(Compared { pairs, ..contig(&normal, &edits) }, &[], &[], [1; 2])
+        Locus::new(Compared { depth, ..contig(&normal, &edits) }, &[], &[], [1; 2])
     };
     let mut loci = vec![
         locus(&[1000], 5),

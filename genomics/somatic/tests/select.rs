@@ -5,7 +5,7 @@ use common::{K, Rng};
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{pack, revcomp};
 use genuma_reads::{NORMAL, TUMOUR};
-use genuma_somatic::select::{Depths, Pick, Select, beyond_errors};
+use genuma_somatic::select::{Depths, Pick, Select, beyond_errors, usual_depth};
 
 /// What a spectrum is made of: errors that thin out, and bells of k-mers with one or two haplotypes.
 struct Mixture {
@@ -50,6 +50,17 @@ fn the_depth_is_that_of_the_homozygous_peak() {
             }
         }
     }
+}
+
+#[test]
+fn the_usual_depth_is_where_bases_lie() {
+    let spectrum = Mixture { depth: 40.0, both: 5e6, one: 0.0, errors: 2e7 }.spectrum();
+    assert!((usual_depth(&spectrum) - 40.0).abs() <= 2.0, "{}", usual_depth(&spectrum));
+    // A panel: what was caught is at all depths up to 600, what was not at a few.
+    let panel: Vec<u64> =
+        (0..1000u64).map(|m| if m < 20 { 400_000 >> m } else { u64::from(m < 600) * 300 }).collect();
+    assert!((300.0..500.0).contains(&usual_depth(&panel)), "{}", usual_depth(&panel));
+    assert_eq!(usual_depth(&[]), 0.0);
 }
 
 #[test]
@@ -157,9 +168,15 @@ fn errors_raise_the_bar_with_depth() {
         );
     }
     // In a repeat fewer suffice where the samples part, as their bases may be good: that is told where the reads are.
-    let repeat = |n| [(b'A', b'C', [600, 1300]), (b'A', b'G', [0, n])];
+    let repeat = |n| [(b'A', b'C', [700, 1300]), (b'A', b'G', [0, n])];
     assert_eq!(picks(&repeat(4)), [(4, 0, true)]);
     assert_eq!(picks(&repeat(3)), []);
+    // Whether it is a repeat is known when the depths are.
+    let few = Pick { kmer: 0, tumour: 4, normal: 0, depth: 1300 };
+    assert!(few.wants_good_bases() && few.in_repeat(100.0) && !few.in_repeat(500.0));
+    assert!(!Pick { tumour: 9, ..few }.wants_good_bases());
+    // Where the tumour alone is deep, nothing is a repeat.
+    assert_eq!(picks(&[(b'A', b'C', [30, 1300]), (b'A', b'G', [0, 4])]), []);
     // And for a whole sample at once: at 2,000x three occurrences are nothing.
     let deep = Select::new(K, 3, [1_000_000; 2], 2000.0);
     let mut found = Vec::new();
