@@ -26,8 +26,9 @@ pub fn lines(learned: &Learned) -> String {
     line("Most frequent", most.iter().take(MOST).map(substitution).collect());
     let slips = REPEATS.iter().filter_map(|&(unit, copies)| {
         let found = learned.slips.iter().find(|s| (s.unit, s.copies) == (unit, copies))?;
-        let name = if unit == 1 { "bases" } else { "pairs of bases" };
-        Some(format!("{copies} {name}: {} shorter, {} longer", percent(found.shorter), percent(found.longer)))
+        let name = if unit == 1 { "one base" } else { "two bases" };
+        let [shorter, longer] = [found.shorter, found.longer].map(percent);
+        Some(format!("{name} {copies} times: {shorter} shorter, {longer} longer"))
     });
     line("Repeats read with another length", slips.collect());
     html

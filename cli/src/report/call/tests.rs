@@ -246,7 +246,7 @@ fn what_the_reads_get_wrong_is_told() {
     for told in [
         "0.0079% at Q41",
         "C\u{a0}&gt;\u{a0}T 1.2% (tumour, F1R2); A\u{a0}&gt;\u{a0}G 0.020% (tumour, F1R2)",
-        "12 bases: 0.71% shorter, 0.20% longer",
+        "one base 12 times: 0.71% shorter, 0.20% longer",
     ] {
         assert!(page.contains(told), "{told}");
     }
