@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -50,14 +51,18 @@ fn several_threads_fail() {
             }
         });
     }
-    thread::spawn(|| {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        // Some files are there by then.
+        thread::sleep(Duration::from_millis(100));
         give_up(|| {
             eprintln!("begun");
+            tell.send(()).unwrap();
             thread::sleep(Duration::from_millis(300));
             eprintln!("ended");
         })
     });
-    thread::sleep(Duration::from_millis(100));
+    told.recv().unwrap();
     give_up(|| eprintln!("told twice"));
 }
 

@@ -300,15 +300,17 @@ impl Why {
                     let any = |alike: fn(&Change, &Change) -> bool| {
                         asked.question.changes.iter().any(|change| alike(change, &call.change))
                     };
-                    let words = match () {
-                        () if any(same) => Some("this is"),
-                        () if any(part_of) => Some("this is part of"),
-                        () => any(beside).then_some("near is"),
+                    let words = if any(same) {
+                        "this is"
+                    } else if any(part_of) {
+                        "this is part of"
+                    } else if any(beside) {
+                        "near is"
+                    } else {
+                        continue;
                     };
-                    if let Some(words) = words {
-                        none = false;
-                        asked.lines.push(verdict(e, call, &loci[call.locus], words, genome));
-                    }
+                    none = false;
+                    asked.lines.push(verdict(e, call, &loci[call.locus], words, genome));
                 }
             }
             if none {

@@ -23,7 +23,7 @@ pub fn lines(learned: &Learned) -> String {
     line("Bases read wrong", qualities.collect());
     let mut most = learned.substitutions.clone();
     most.sort_by(|a, b| b.share.total_cmp(&a.share));
-    line("Most frequent", most.iter().take(MOST).map(substitution).collect());
+    line("Most frequent of them", most.iter().take(MOST).map(substitution).collect());
     let slips = REPEATS.iter().filter_map(|&(unit, copies)| {
         let found = learned.slips.iter().find(|s| (s.unit, s.copies) == (unit, copies))?;
         let name = if unit == 1 { "one base" } else { "two bases" };
