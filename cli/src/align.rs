@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use genuma_align::bgzf::Level;
-use genuma_align::engine::{self, Engine, Layout, Minibwa, Strobealign, minibwa, strobealign};
+use genuma_align::engine::{self, Engine, Genuma, Layout, Minibwa, Strobealign, genuma, minibwa, strobealign};
 use genuma_align::header::{Command, ReadGroup, header};
 use genuma_align::pipeline::{self, Job, Output, PIECE, Reads};
 use genuma_align::placement::{self, Loaded, Measured, Wish, as_chosen, plan};
@@ -192,6 +192,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let run = Run { args, target, groups, topology, measured, threads, memory, progress, start };
     let reads = Opened { stream, first, layouts, meter };
     let done = match args.engine {
+        EngineName::Genuma => run.genuma(reads),
         EngineName::Minibwa => run.minibwa(reads),
         EngineName::Strobealign => run.strobealign(reads),
     };
@@ -266,6 +267,14 @@ fn bytes(paths: &[PathBuf]) -> u64 {
 }
 
 impl Run<'_> {
+    fn genuma(self, reads: Opened) -> anyhow::Result<()> {
+        let reference = self.args.reference.clone();
+        let options = genuma::Options { read_groups: self.ids(), ..genuma::Options::default() };
+        let threads = self.threads;
+        let files = [genuma::index_path(&reference)];
+        self.align(reads, bytes(&files), || Genuma::load(&reference, &reference, options.clone(), threads))
+    }
+
     fn minibwa(self, reads: Opened) -> anyhow::Result<()> {
         let reference = self.args.reference.clone();
         let read_groups = self.ids();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{ValueEnum, value_parser};
-use genuma_align::engine::{minibwa, strobealign};
+use genuma_align::engine::{genuma, minibwa, strobealign};
 use genuma_reads::fasta::Reference;
 use genuma_work::Watch;
 use tracing::info;
@@ -17,6 +17,8 @@ use crate::command;
 /// The aligners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
+    /// genuma's own: as sure as bwa mem, and fastest
+    Genuma,
     /// Heng Li's successor of bwa-mem: the surest mapping qualities
     Minibwa,
     /// Fast, with seeds of two linked strobes
@@ -64,6 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // The engines take any text for a genome, and names that no SAM file may have.
     Reference::read(reference)?;
     let made = match args.engine {
+        EngineName::Genuma => vec![genuma::index_path(reference)],
         EngineName::Minibwa => ["l2b", "mbw"].map(|extension| beside(reference, extension)).to_vec(),
         EngineName::Strobealign => vec![strobealign::index_path(reference, length)],
     };
@@ -73,6 +76,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let progress = Progress::start();
     progress.begins("index", None);
     let built = match args.engine {
+        EngineName::Genuma => genuma::build_index(reference, reference, threads),
         EngineName::Minibwa => minibwa::build_index(reference, reference, threads),
         EngineName::Strobealign => strobealign::build_index(reference, reference, length, threads),
     };

@@ -42,9 +42,12 @@ use genuma_work::parallel;
 use crate::sam::{self, Contigs};
 
 pub mod seal;
+mod image;
+pub mod genuma;
 pub mod minibwa;
 pub mod strobealign;
 
+pub use genuma::Genuma;
 pub use minibwa::Minibwa;
 pub use strobealign::Strobealign;
 

@@ -3,84 +3,16 @@
 //! minibwa's own loader does not look at what reading returns. So the files are read here, into pages that nobody had before, and
 //! nothing is made of them before it is known to be there: the C code gets arrays that lie within the images.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::ops::{Deref, Range};
-use std::path::{Path, PathBuf};
-
-use memmap2::{Advice, MmapMut};
+use std::ops::Range;
+use std::path::Path;
 
 use super::super::Error;
+use super::super::image::{Image, laid};
 
 /// Free bytes before an image of the sequences: words are where words must be.
 const BEFORE_SEQUENCES: usize = 64;
 /// Free bytes before an image of the transform: its blocks of 64 bytes, which begin at byte 48, lie in a cache line each.
 const BEFORE_TRANSFORM: usize = 16;
-
-/// A whole file in memory.
-pub(super) struct Image {
-    path: PathBuf,
-    pages: MmapMut,
-    start: usize,
-}
-
-impl Image {
-    /// Reads a file behind `start` free bytes. The calling thread touches all pages first: its memory policy decides where they go.
-    fn read(path: &Path, start: usize) -> Result<Image, Error> {
-        let file = File::open(path).map_err(Error::io(path))?;
-        let size = file.metadata().map_err(Error::io(path))?.len();
-        let pages = filled(file, size, start).map_err(Error::io(path))?;
-        Ok(Image { path: path.into(), pages, start })
-    }
-
-    fn wrong(&self, what: impl Into<String>) -> Error {
-        Error::Index { path: self.path.clone(), what: what.into() }
-    }
-
-    fn damaged(&self) -> Error {
-        self.wrong("cut short or damaged")
-    }
-
-    /// The 64-bit numbers it begins with.
-    fn head<const N: usize>(&self, magic: &[u8]) -> Result<[u64; N], Error> {
-        let mut numbers = [[0; 8]; N];
-        match self.get(..8 * N) {
-            Some(bytes) if bytes.starts_with(magic) => numbers.as_flattened_mut().copy_from_slice(bytes),
-            _ => return Err(self.wrong("not an index of minibwa")),
-        }
-        Ok(numbers.map(u64::from_le_bytes))
-    }
-}
-
-impl Deref for Image {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.pages[self.start..]
-    }
-}
-
-fn filled(mut from: impl Read, size: u64, start: usize) -> io::Result<MmapMut> {
-    let all = usize::try_from(size).ok().and_then(|size| size.checked_add(start));
-    let mut pages = MmapMut::map_anon(all.ok_or(io::ErrorKind::OutOfMemory)?)?;
-    // A huge page lies on one node: what is to be in such is gathered later, what is spread over nodes stays in small ones. A kernel without
-    // huge pages refuses.
-    let _ = pages.advise(Advice::NoHugePage);
-    from.read_exact(&mut pages[start..])?;
-    Ok(pages)
-}
-
-/// Where arrays of so many items of such a size lie one after the other; none if that is beyond all memory.
-fn laid<const N: usize>(arrays: [(u64, u64); N]) -> Option<([Range<usize>; N], usize)> {
-    let mut end = 0usize;
-    let mut ranges = [const { 0..0 }; N];
-    for (range, (items, size)) in ranges.iter_mut().zip(arrays) {
-        let start = end;
-        end = end.checked_add(usize::try_from(items.checked_mul(size)?).ok()?)?;
-        *range = start..end;
-    }
-    Some((ranges, end))
-}
 
 /// `PREFIX.l2b`: names and lengths of the sequences, which bases were none of the four, and all bases at two bits each.
 pub(super) struct Sequences {
@@ -230,42 +162,5 @@ impl Transform {
     /// The suffix array where it is known; its first item is all ones, not the length of the text.
     pub fn samples(&self) -> &[u64] {
         bytemuck::cast_slice(&self.image[self.samples.clone()])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A file that breaks off with an error.
-    struct Broken(usize);
-
-    impl Read for Broken {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            if self.0 == 0 {
-                return Err(io::Error::from_raw_os_error(libc::EIO));
-            }
-            let n = buffer.len().min(self.0).min(7);
-            self.0 -= n;
-            Ok(n)
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_to_its_end_is_not_taken() {
-        assert_eq!(filled(Broken(100), 100, 16).unwrap().len(), 116);
-        for broken in [0, 1, 99] {
-            let error = filled(Broken(broken), 100, 16).unwrap_err();
-            assert_eq!(error.raw_os_error(), Some(libc::EIO));
-        }
-        assert_eq!(filled(&b"short"[..], 6, 16).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        assert!(filled(io::empty(), u64::MAX, 16).is_err());
-    }
-
-    #[test]
-    fn no_array_lies_beyond_memory() {
-        assert_eq!(laid([(2, 8), (3, 1)]), Some(([0..16, 16..19], 19)));
-        assert_eq!(laid([(u64::MAX, 8)]), None);
-        assert_eq!(laid([(u64::MAX - 7, 1), (8, 1)]), None);
     }
 }

@@ -1,0 +1,87 @@
+//! How sure a place is: mapping qualities on bwa mem's scale (Li 2013), less what copies nobody looked at may hide.
+
+use crate::mapper::About;
+use crate::options::Options;
+use crate::place::Place;
+
+/// The greatest quality.
+pub const MOST: i32 = 60;
+/// A rival's score at least: that of a seed by chance.
+const BY_CHANCE: i32 = 19;
+/// Differences that a place nobody looked at has besides those that are certain.
+const ELSEWHERE: u16 = 3;
+/// Share of a read that has to be aligned for the greatest quality.
+const CLIPPED: f64 = 0.9;
+/// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less.
+const SLOPE: f64 = 6.02;
+const SHORT: f64 = 50.0;
+
+/// 10 log10 of a number of copies.
+pub fn copies(n: u32) -> f64 {
+    if n == 0 { 0.0 } else { 4.343 * libm::log(f64::from(n)) }
+}
+
+/// What speaks against a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rivals {
+    /// The best score of another place of the same bases; none if there is no such place.
+    pub best: Option<i32>,
+    /// Places about as good as that.
+    pub near: u32,
+}
+
+/// The rivals of place `of` of a read.
+pub fn rivals(places: &[Place], of: usize, length: usize, options: &Options) -> Rivals {
+    let this = &places[of];
+    let same = |other: &&Place| 2 * other.overlap(this, length) >= other.aligned().min(this.aligned());
+    let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
+    let best = others().map(|other| other.score).max();
+    let step = options.differs + options.equal + 1;
+    let near = best.map_or(0, |best| others().filter(|other| other.score >= best - step).count() as u32);
+    Rivals { best, near }
+}
+
+/// The score that a place could have which was not looked at, while so many seeds' places were that do not overlap.
+pub fn unseen(sure: u16, length: usize, options: &Options) -> i32 {
+    length as i32 * options.equal - (options.equal + options.differs) * i32::from(sure)
+}
+
+/// The same as it is likely: hardly any place has just one difference in each of those seeds and none elsewhere.
+pub fn likely_unseen(sure: u16, length: usize, options: &Options) -> i32 {
+    unseen(sure + ELSEWHERE, length, options)
+}
+
+/// The quality of a place by what is known of its read alone.
+pub fn alone(place: &Place, rivals: Rivals, about: &About, waiting: bool, length: usize, options: &Options) -> i32 {
+    let mut next = rivals.best.unwrap_or(0).max(BY_CHANCE * options.equal);
+    let near = if rivals.best.is_some_and(|best| best > BY_CHANCE * options.equal) { rivals.near } else { 0 };
+    // Where no list waits, a place that was not found differs in all seeds, not only in some that do not overlap.
+    let elsewhere = if waiting || about.sure == 0 { ELSEWHERE } else { 2 * ELSEWHERE };
+    next = next.max(unseen(about.sure + elsewhere, length, options));
+    if next >= place.score {
+        return 0;
+    }
+    let aligned = place.aligned() as f64;
+    let (equal, lost) = (f64::from(options.equal), f64::from(options.equal + options.differs));
+    let identity = 1.0 - (aligned * equal - f64::from(place.score)) / lost / aligned;
+    let worth = if aligned < SHORT { 1.0 } else { libm::log(SHORT) / libm::log(aligned) } * identity;
+    let mut quality = (SLOPE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
+    if near > 0 {
+        quality -= (copies(near + 1) + 0.499) as i32;
+    }
+    quality.clamp(0, MOST)
+}
+
+/// The greatest quality of a place: bases that are not aligned are a difference that nothing explains.
+pub fn most(place: &Place, length: usize) -> i32 {
+    ((f64::from(MOST) * place.aligned() as f64 / (CLIPPED * length as f64)) as i32).min(MOST)
+}
+
+/// The quality of a pair: `ahead` points better than the next one, with `near` pairs about as good as that.
+pub fn of_pair(ahead: i32, near: u32, copied: f64, options: &Options) -> i32 {
+    let mut quality = (SLOPE * f64::from(ahead) / f64::from(options.equal) + 0.499) as i32;
+    if near > 0 {
+        quality -= (copies(near + 1) + 0.499) as i32;
+    }
+    (quality - copied as i32).clamp(0, MOST)
+}
