@@ -11,8 +11,6 @@ use crate::place::Place;
 
 /// Reads that are aligned together.
 const LANES: usize = 32;
-/// Widths of bands, in diagonals.
-const WIDTHS: [usize; 4] = [8, 16, 32, 72];
 /// Longest gap that is looked for.
 pub const LONGEST_GAP: i32 = 35;
 /// No score at all.
@@ -46,8 +44,6 @@ pub struct Job {
     reverse: bool,
     length: u16,
     width: u8,
-    /// Which of [`WIDTHS`].
-    class: u8,
 }
 
 /// What became of it.
@@ -77,7 +73,6 @@ impl Job {
         // A diagonal on each side: the gaps, turned round, for bases before the anchor.
         let side = deletion.max(insertion);
         let width = (2 * side + 1) as usize;
-        let class = WIDTHS.iter().position(|&most| width <= most).unwrap_or(WIDTHS.len() - 1);
         Some(Job {
             read,
             place: number,
@@ -86,7 +81,6 @@ impl Job {
             reverse: place.reverse,
             length: length as u16,
             width: width as u8,
-            class: class as u8,
         })
     }
 }
@@ -125,11 +119,9 @@ impl Aligner {
         strand: impl Fn(u32, bool) -> Strand<'a>,
         mut each: impl FnMut(Found),
     ) {
-        jobs.sort_unstable_by_key(|job| (job.class, job.length, job.read, job.place));
-        for some in jobs.chunk_by(|a, b| a.class == b.class) {
-            for some in some.chunks(LANES) {
-                self.together(view, options, some, cigars, &strand, &mut each);
-            }
+        jobs.sort_unstable_by_key(|job| (job.width, job.length, job.read, job.place));
+        for some in jobs.chunks(LANES) {
+            self.together(view, options, some, cigars, &strand, &mut each);
         }
         jobs.clear();
     }
@@ -145,7 +137,7 @@ impl Aligner {
         each: &mut impl FnMut(Found),
     ) {
         let width = jobs.iter().map(|job| usize::from(job.width)).max().unwrap_or(0);
-        let rows = jobs.last().map_or(0, |job| usize::from(job.length));
+        let rows = jobs.iter().map(|job| usize::from(job.length)).max().unwrap_or(0);
         self.load(view, options, jobs, width, rows, strand);
         let (mut clips, mut lengths) = ([[0; LANES]; 2], [0; LANES]);
         for (lane, job) in jobs.iter().enumerate() {

@@ -35,7 +35,12 @@ pub struct Insert {
 
 /// What a block of pairs says: an insert for each orientation that there is.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Inserts(pub [Option<Insert>; 4]);
+pub struct Inserts {
+    /// FF, FR, RF, RR.
+    pub all: [Option<Insert>; 4],
+    /// The greatest distance of any (bp), less one.
+    farthest: u64,
+}
 
 /// Distance between the ends of mates that were sequenced first (bp), and their orientation; of mates on one sequence. `ends` are those ends.
 #[inline(always)]
@@ -74,14 +79,19 @@ impl Inserts {
     /// What the distances of a block say, with what a match is worth.
     pub fn new(mut distances: Distances, equal: i32) -> Inserts {
         let most = distances.iter().map(Vec::len).max().unwrap_or(0);
-        Inserts(distances.each_mut().map(|found| insert(found, most, equal)))
+        let all = distances.each_mut().map(|found| insert(found, most, equal));
+        let farthest = all.iter().flatten().map(|insert| insert.high as u64 - 1).max().unwrap_or(0);
+        Inserts { all, farthest }
     }
 
     /// What the distance of mates is worth whose first sequenced bases lie there; none where they do not lie as mates do.
     #[inline(always)]
     pub fn worth(&self, ends: [u64; 2], reverse: [bool; 2]) -> Option<i32> {
+        if ends[0].abs_diff(ends[1]) > self.farthest {
+            return None;
+        }
         let (far, orientation) = between(ends, reverse);
-        let insert = self.0[orientation].as_ref()?;
+        let insert = self.all[orientation].as_ref()?;
         let far = far as i64;
         (far >= insert.low && far <= insert.high).then(|| insert.worth[(far - insert.low) as usize])
     }

@@ -19,16 +19,16 @@ use crate::ungapped::{Masks, WORDS, differences, has_seed, placed};
 /// Reads that go through the stages together.
 const GROUP: usize = 64;
 /// Places of lists that are looked at before mates are, in all; shorter lists than `SHORT_LIST` are always.
-const FIRST_PLACES: usize = 64;
+const FIRST_PLACES: usize = 16;
 const SHORT_LIST: usize = 12;
 /// Points behind the best that a place may be and still matter.
 const NEAR: i32 = 25;
 const KEPT: i32 = 30;
 /// Points behind the best that a rival could be with gaps and matter, and fewest points it could gain.
-const RIVAL: i32 = 15;
-const WORTH_IT: i32 = 6;
+const RIVAL: i32 = 10;
+const WORTH_IT: i32 = 10;
 /// Places of a read that are aligned with gaps.
-const GAPPED: usize = 8;
+const GAPPED: usize = 4;
 /// Places of a read that are kept.
 const MOST: usize = 256;
 /// Diagonals this near may belong to one alignment (bp).
@@ -137,6 +137,8 @@ pub struct State {
     ends: Vec<[usize; 3]>,
     candidates: Vec<Place>,
     of_one: Vec<Place>,
+    /// Places of all reads before they are settled.
+    places: Vec<Place>,
     jobs: Vec<Job>,
     pub(crate) aligner: Aligner,
     pub(crate) masks: Box<MasksBox>,
@@ -174,6 +176,7 @@ pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each
 /// Finds the places of reads, each alone. Reads are at most [`crate::options::LONGEST`] long.
 pub fn map<'a>(view: &View<'_>, options: &Options, vectors: Vectors, state: &mut State, reads: impl Iterator<Item = &'a [u8]>, draft: &mut Draft) {
     draft.clear();
+    state.places.clear();
     vectors.run(
         #[inline(always)]
         || {
@@ -300,19 +303,19 @@ impl State {
     fn check(&mut self, view: &View<'_>, options: &Options, draft: &mut Draft, reads: std::ops::Range<usize>) {
         for read in reads {
             let (from, to) = draft.about[read].places;
-            let first = draft.places.len();
+            let first = self.places.len();
             self.of_one.clear();
             self.of_one.extend_from_slice(&self.candidates[from as usize..to as usize]);
             let (candidates, masks) = (&mut self.of_one, &mut self.masks.0);
-            without_gaps(view, options, &draft.packed, read, candidates, i32::MIN / 2, masks, &mut draft.places);
-            jobs(options, read, draft.packed.length(read), &draft.places, first, &mut self.jobs);
-            draft.about[read].places = (first as u32, draft.places.len() as u32);
+            without_gaps(view, options, &draft.packed, read, candidates, None, masks, &mut self.places);
+            jobs(options, read, draft.packed.length(read), &self.places, first, RIVAL, &mut self.jobs);
+            draft.about[read].places = (first as u32, self.places.len() as u32);
         }
     }
 
     #[inline(always)]
     fn with_gaps(&mut self, view: &View<'_>, options: &Options, draft: &mut Draft) {
-        let (packed, places) = (&draft.packed, &mut draft.places);
+        let (packed, places) = (&draft.packed, &mut self.places);
         let strand = |read, reverse| packed.strand(read as usize, reverse);
         self.aligner.align(view, options, &mut self.jobs, &mut draft.cigars, strand, |found| {
             better(&mut places[found.place as usize], found.best);
@@ -322,17 +325,15 @@ impl State {
     /// Puts the places of each read in order and drops those that do not matter.
     #[inline(always)]
     fn settle(&mut self, options: &Options, draft: &mut Draft) {
-        let mut end = 0;
         for read in 0..draft.about.len() {
             let (from, to) = draft.about[read].places;
             self.candidates.clear();
-            self.candidates.extend_from_slice(&draft.places[from as usize..to as usize]);
+            self.candidates.extend_from_slice(&self.places[from as usize..to as usize]);
             settled(options, draft.packed.length(read), &mut self.candidates);
-            draft.places[end..end + self.candidates.len()].copy_from_slice(&self.candidates);
-            draft.about[read].places = (end as u32, (end + self.candidates.len()) as u32);
-            end += self.candidates.len();
+            let first = draft.places.len() as u32;
+            draft.places.extend_from_slice(&self.candidates);
+            draft.about[read].places = (first, draft.places.len() as u32);
         }
-        draft.places.truncate(end);
     }
 }
 
@@ -396,7 +397,7 @@ pub(crate) fn without_gaps(
     packed: &Packed,
     read: usize,
     candidates: &mut Vec<Place>,
-    best: i32,
+    best: Option<i32>,
     masks: &mut Masks,
     places: &mut Vec<Place>,
 ) {
@@ -407,7 +408,7 @@ pub(crate) fn without_gaps(
     let limit = (view.words.len() - WORDS - 2) as u64 * 32;
     let first = places.len();
     // What the best diagonal is worth from end to end: others need not be looked at closely if they cannot come near.
-    let mut least = best - NEAR;
+    let mut least = best.unwrap_or(i32::MIN / 2) - NEAR;
     for i in 0..candidates.len() {
         let candidate = &mut candidates[i];
         candidate.differing = u16::MAX;
@@ -446,20 +447,22 @@ pub(crate) fn without_gaps(
         }
         let strand = strands[usize::from(place.reverse)];
         differences(view.words, place.left, strand, masks);
-        placed(view, masks, strand, &mut place, neighbour, options);
+        // Where lists wait nobody knows its neighbours.
+        placed(view, masks, strand, &mut place, neighbour || best.is_some(), options);
         places.push(place);
     }
     places[first..].sort_unstable_by_key(|place| (-place.total, place.left, place.reverse));
 }
 
-/// Asks for alignments with gaps where they may be better: of the best places from `first` on, which are sorted.
+/// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted.
 #[inline(always)]
-pub(crate) fn jobs(options: &Options, read: usize, length: usize, places: &[Place], first: usize, jobs: &mut Vec<Job>) {
-    let Some(best) = places.get(first) else { return };
+pub(crate) fn jobs(options: &Options, read: usize, length: usize, places: &[Place], first: usize, behind: i32, jobs: &mut Vec<Job>) {
+    let best = |places: &[Place]| places.first().map_or(i32::MIN / 2, |place| place.total);
+    let best = best(&places[first..]);
     let mut n = 0;
     for (i, place) in places.iter().enumerate().skip(first) {
         let rival = i > first;
-        if rival && (place.most < best.total - RIVAL || place.most < place.total + WORTH_IT) {
+        if rival && (place.most < best - behind || place.most < place.total + WORTH_IT) {
             continue;
         }
         // Another diagonal of the same alignment, which the wider band of a better one has.

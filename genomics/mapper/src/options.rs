@@ -67,11 +67,3 @@ impl Options {
         [deletion.max(0), insertion.max(0)]
     }
 }
-
-/// LAB
-pub fn knob(name: &str, default: f64) -> f64 {
-    use std::collections::HashMap;
-    use std::sync::{Mutex, OnceLock};
-    static K: OnceLock<Mutex<HashMap<String, f64>>> = OnceLock::new();
-    *K.get_or_init(Default::default).lock().unwrap().entry(name.into()).or_insert_with(|| std::env::var(name).ok().and_then(|x| x.parse().ok()).unwrap_or(default))
-}

@@ -18,11 +18,10 @@ const FITTING_LIST: u32 = 1_600;
 const FURTHER_LIST: u32 = 4_000;
 const FEW_PLACES: u32 = 200;
 const MORE_PLACES: u32 = 400;
-/// Places of lists that are looked at to be sure of a good place.
-const ASSURING: u32 = 100;
 /// So many places are looked at whether or not they join.
 const ALL: usize = 256;
 /// Joined places that are looked at; of those of a read without any.
+const BEHIND: i32 = 15;
 const JOINED: usize = 4_000;
 const SAMPLED: usize = 64;
 /// Bases that a pair's distance may be off before its ends are known (gaps).
@@ -261,7 +260,8 @@ impl State {
         let options = job.options;
         let best = |read: &Read| read.places.first().map_or(0, |place| place.score);
         let (bests, waiting) = ([best(one), best(two)], [one.waiting, two.waiting]);
-        let bounds = [one, two].map(|read| quality::unseen(read.about.sure, read.length, options));
+        // A place that was not looked at differs elsewhere, too.
+        let bounds = [one, two].map(|read| quality::unseen(read.about.sure + 1, read.length, options));
         self.combine(job, first);
         let top = self.combined.first().map_or(0, |pair| pair.score);
         let wanted = if waiting[0] && waiting[1] {
@@ -270,8 +270,6 @@ impl State {
             waiting[0] && bests[1] < RESCUER || waiting[1] && bests[0] < RESCUER
         };
         if !wanted {
-            self.assure(job, draft, first);
-            self.assure(job, draft, first + 1);
             return;
         }
         let fitting = top > 2 * RESCUER;
@@ -295,7 +293,7 @@ impl State {
         }
         self.kept.iter_mut().for_each(Vec::clear);
         let lengths = [0, 1].map(|mate| self.reads[first + mate].length as i64);
-        for (orientation, insert) in job.inserts.0.iter().enumerate() {
+        for (orientation, insert) in job.inserts.all.iter().enumerate() {
             let Some(insert) = insert else { continue };
             let strands = [orientation & 2 != 0, orientation & 1 != 0];
             for (a, b) in [(0, 1), (1, 0)] {
@@ -361,37 +359,6 @@ impl State {
         }
     }
 
-    /// A read that has a good place, while other places wait in lists: looks at as many of them as it takes to know that there is no better one.
-    #[inline(always)]
-    fn assure(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
-        let read = &mut self.reads[i];
-        let Some(best) = read.places.first().map(|place| place.score) else { return };
-        let lists = draft.waiting_of(i);
-        let (mut n, mut sum) = (0, 0);
-        self.candidates.clear();
-        while n < lists.len()
-            && sum + lists[n].places <= ASSURING
-            && quality::unseen(read.about.sure, read.length, job.options) > best - job.options.unpaired
-        {
-            listed(job.view, &lists[n], read.length, |left, reverse, anchor| {
-                job.view.prefetch_bases(left);
-                self.candidates.push(Key::new(left, reverse, anchor).place());
-            });
-            sum += lists[n].places;
-            n += 1;
-            read.about.sure = sure(draft.seeds_of(i), &lists[n..]);
-        }
-        if n > 0 {
-            read.waiting = n < lists.len();
-            read.joined = read.about.sure;
-            let known = |place: &Place| read.places.iter().any(|o| o.left == place.left && o.reverse == place.reverse);
-            self.candidates.sort_unstable_by_key(|place| (place.reverse, place.left));
-            self.candidates.dedup_by_key(|place| (place.reverse, place.left));
-            self.candidates.retain(|place| !known(place));
-            self.look(job, draft, i);
-        }
-    }
-
     /// A read of which no place is known, as all its seeds stand in many: some of those places.
     #[inline(always)]
     fn sample(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
@@ -418,8 +385,8 @@ impl State {
         let places = &mut self.reads[i].places;
         let best = places.first().map_or(i32::MIN / 2, |place| place.score);
         let first = places.len();
-        without_gaps(job.view, job.options, &draft.packed, i, &mut self.candidates, best, &mut self.masks.0, places);
-        jobs(job.options, i, draft.packed.length(i), places, first, &mut self.jobs);
+        without_gaps(job.view, job.options, &draft.packed, i, &mut self.candidates, Some(best), &mut self.masks.0, places);
+        jobs(job.options, i, draft.packed.length(i), places, first, BEHIND, &mut self.jobs);
         if self.jobs.last().is_none_or(|job| job.read as usize != i) {
             settled(job.options, draft.packed.length(i), places);
         }
@@ -499,7 +466,7 @@ impl State {
     fn find_mate(&mut self, job: &Finishing<'_>, draft: &Draft, y: usize, mate: &Place, end: u64) {
         let length = self.reads[y].length;
         let bounds = job.view.bounds(mate.start());
-        for (orientation, insert) in job.inserts.0.iter().enumerate() {
+        for (orientation, insert) in job.inserts.all.iter().enumerate() {
             let Some(insert) = insert else { continue };
             let strands = [orientation & 2 != 0, orientation & 1 != 0];
             for behind in [true, false] {
