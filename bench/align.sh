@@ -2,19 +2,23 @@
 # Times `genuma align` beside the engines' own command lines, samtools sort and markdup, and other aligners: same reads, same
 # threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
-# usage: bench/align.sh [--pairs N] [--genome-length BP] [--repeats SHARE] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
-#   --pairs N            read pairs, 2x150 bp (1000000)
+# usage: bench/align.sh [--pairs N] [--genome-length BP] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+#   --pairs N            read pairs (1000000)
 #   --genome-length BP   of the made genome that they come from (100000000)
 #   --repeats SHARE      of that genome (0.6)
+#   --reads SET          what the reads are like (easy): easy, 2x150 bp with 0.3% wrong bases, of a sample with 0.1% SNVs and 0.01%
+#                        indels; hard, the same with 1%, 0.3% and 0.05%; 100 or 250, easy ones of that many bases
 #   --rounds N           how often everything is run, in turns; the table shows medians (1)
 #   --threads N          threads of each contender, all held to the same N cores (2)
-#   --only NAMES         any of minibwa,strobealign,sort,markdup,bwa,minimap2,bowtie2,snap with commas between
-#                        (minibwa,strobealign,sort,markdup); others is short for the last four
+#   --only NAMES         any of genuma,minibwa,strobealign,sort,markdup,bwa,minimap2,bowtie2,snap with commas between
+#                        (genuma,minibwa,strobealign,sort,markdup); others is short for the last four. sort and markdup make files with
+#                        those of genuma, minibwa, strobealign and bwa that are named; with the first three where no program is
 #   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-pairs=1000000 length=100000000 repeats=0.6 rounds=1 threads=2 only=minibwa,strobealign,sort,markdup out=target/bench-align
+pairs=1000000 length=100000000 repeats=0.6 kind=easy rounds=1 threads=2 out=target/bench-align
+only=genuma,minibwa,strobealign,sort,markdup
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
     echo "align: $1 needs a value, or is no option: see the head of bench/align.sh" >&2
@@ -24,6 +28,7 @@ while [ $# -gt 0 ]; do
     --pairs) pairs=$2 ;;
     --genome-length) length=$2 ;;
     --repeats) repeats=$2 ;;
+    --reads) kind=$2 ;;
     --rounds) rounds=$2 ;;
     --threads) threads=$2 ;;
     --only) only=$2 ;;
@@ -39,13 +44,30 @@ done
 only=${only/others/bwa,minimap2,bowtie2,snap}
 runs() { [[ ",$only," == *",$1,"* ]]; }
 
+files=,genuma,minibwa,strobealign,
+if [[ $only =~ (^|,)(genuma|minibwa|strobealign|bwa|minimap2|bowtie2|snap)(,|$) ]]; then files=,$only,; fi
+# Whether a program makes files, and whether it is run at all.
+makes() { { runs sort || runs markdup; } && [[ $files == *",$1,"* ]]; }
+wanted() { runs "$1" || makes "$1"; }
+
+bases=150 changes=()
+case $kind in
+  easy) ;;
+  hard) changes=(--error-rate 0.01 --germline-snv-rate 0.003 --germline-indel-rate 0.0005) ;;
+  100 | 250) bases=$kind changes=(--read-length "$kind") ;;
+  *)
+    echo "align: no reads $kind: easy, hard, 100 or 250" >&2
+    exit 2
+    ;;
+esac
+
 mkdir -p "$out/logs" "$out/scores"
 genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 [ -n "${GENUMA:-}" ] || cargo build --release --locked --package genuma
 
 # The engines' own command lines, of the versions that genuma is built with.
 minibwa=$out/peers/minibwa strobealign=$out/peers/bin/strobealign
-if [ ! -x "$minibwa" ]; then
+if wanted minibwa && [ ! -x "$minibwa" ]; then
   vendored=$(cargo metadata --format-version 1 --locked |
     grep -o '"manifest_path":"[^"]*/minibwa-sys-[^"]*/Cargo.toml"' | head -n1 | cut -d'"' -f4)
   rm -rf "$out/peers/minibwa-source"
@@ -55,13 +77,15 @@ if [ ! -x "$minibwa" ]; then
   cp "$out/peers/minibwa-source/minibwa" "$minibwa"
 fi
 version=$(sed -n '/^name = "strobealign"/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
-[ -x "$strobealign" ] || cargo install --quiet strobealign --version "=$version" --locked --root "$out/peers"
+if wanted strobealign && [ ! -x "$strobealign" ]; then
+  cargo install --quiet strobealign --version "=$version" --locked --root "$out/peers"
+fi
 
-data=$out/data-$pairs-$length-$repeats
+data=$out/data-$kind-$pairs-$length-$repeats
 if [ ! -f "$data/normal_2.fq.gz" ]; then
-  depth=$(awk -v p="$pairs" -v l="$length" 'BEGIN { printf "%.4f", p * 300 / l }')
+  depth=$(awk -v p="$pairs" -v b="$bases" -v l="$length" 'BEGIN { printf "%.4f", p * 2 * b / l }')
   "$genuma" simulate --genome-length "$length" --repeats "$repeats" --true-positions --snvs 0 --indels 0 --svs 0 \
-    --germline-svs 0 --depth-tumor 0.0001 --depth-normal "$depth" -o "$data"
+    --germline-svs 0 --depth-tumor 0.0001 --depth-normal "$depth" "${changes[@]}" -o "$data"
 fi
 times=$out/times.tsv
 : >"$times"
@@ -97,20 +121,42 @@ rm -f "$out"/scores/*.tsv
 : >"$out/records.md"
 genome=$data/genome.fa one=$data/normal_1.fq.gz two=$data/normal_2.fq.gz
 reads="$one $two"
-if runs minibwa || runs sort || runs markdup; then
-  timed 0 index genuma-minibwa "$genuma index $genome"
+if wanted genuma; then timed 0 index genuma "$genuma index --engine genuma -t $threads $genome"; fi
+if wanted minibwa; then
+  timed 0 index genuma-minibwa "$genuma index --engine minibwa $genome"
   timed 0 index minibwa "$minibwa index $genome $data/peer"
 fi
-if runs strobealign || runs sort || runs markdup; then
-  timed 0 index genuma-strobealign "$genuma index --engine strobealign $genome"
+if wanted strobealign; then
+  timed 0 index genuma-strobealign "$genuma index --engine strobealign --read-length $bases $genome"
 fi
-if runs bwa; then timed 0 index bwa "bwa index -p $data/bwa $genome"; fi
+if wanted bwa; then timed 0 index bwa "bwa index -p $data/bwa $genome"; fi
 if runs minimap2; then timed 0 index minimap2 "minimap2 -x sr -d $data/minimap2.mmi $genome"; fi
 if runs bowtie2; then timed 0 index bowtie2 "bowtie2-build --threads $threads $genome $data/bowtie2"; fi
 if runs snap; then timed 0 index snap "snap-aligner index $genome $data/snap -t$threads"; fi
 
+sort="samtools sort -@ $threads -T $out/sort --write-index -o $out/peer.bam -"
+markdup="samtools fixmate -m -u - - | samtools sort -@ $threads -u -T $out/sort - |
+  samtools markdup -@ $threads --write-index - $out/peer.bam"
+# piped ROUND PROGRAM COMMAND: times a command that writes SAM before samtools.
+piped() {
+  makes "$2" || return 0
+  if runs sort; then timed "$1" BAM "$2+sort" "$3 | $sort"; fi
+  if runs markdup; then timed "$1" markdup "$2+fixmate+sort+markdup" "$3 | $markdup"; fi
+}
+
+# alone ROUND PROGRAM CONTENDER COMMAND: times genuma's command, which makes those files by itself.
+alone() {
+  makes "$2" || return 0
+  if runs sort; then timed "$1" BAM "$3" "$4 -o $out/ours.bam"; fi
+  if runs markdup; then timed "$1" markdup "$3" "$4 --mark-duplicates -o $out/ours.bam"; fi
+}
+
 snap="snap-aligner paired $data/snap $reads -t $threads"
+bwa="bwa mem -t $threads $data/bwa $reads"
 for round in $(seq 1 "$rounds"); do
+  ours="$genuma align --engine genuma -t $threads $genome $reads"
+  if runs genuma; then mapped "$round" genuma "$ours"; fi
+  alone "$round" genuma genuma "$ours"
   for engine in minibwa strobealign; do
     case $engine in
       minibwa) own="$minibwa map -t $threads $data/peer $reads" ;;
@@ -122,18 +168,11 @@ for round in $(seq 1 "$rounds"); do
       mapped "$round" genuma-$engine "$ours"
       same $engine genuma-$engine
     fi
-    if runs sort; then
-      timed "$round" BAM $engine+sort \
-        "$own | samtools sort -@ $threads -T $out/sort --write-index -o $out/peer.bam -"
-      timed "$round" BAM genuma-$engine "$ours -o $out/ours.bam"
-    fi
-    if runs markdup; then
-      timed "$round" markdup $engine+fixmate+sort+markdup "$own | samtools fixmate -m -u - - |
-        samtools sort -@ $threads -u -T $out/sort - | samtools markdup -@ $threads --write-index - $out/peer.bam"
-      timed "$round" markdup genuma-$engine "$ours --mark-duplicates -o $out/ours.bam"
-    fi
+    piped "$round" $engine "$own"
+    alone "$round" $engine genuma-$engine "$ours"
   done
-  if runs bwa; then mapped "$round" bwa "bwa mem -t $threads $data/bwa $reads"; fi
+  if runs bwa; then mapped "$round" bwa "$bwa"; fi
+  piped "$round" bwa "$bwa"
   if runs minimap2; then mapped "$round" minimap2 "minimap2 -t $threads -ax sr $data/minimap2.mmi $reads"; fi
   if runs bowtie2; then mapped "$round" bowtie2 "bowtie2 -p $threads -x $data/bowtie2 -1 $one -2 $two"; fi
   if runs snap; then
@@ -142,23 +181,23 @@ for round in $(seq 1 "$rounds"); do
     if runs markdup; then timed "$round" markdup snap "$snap -so -o $out/peer.bam"; fi
   fi
 done
-for name in bwa minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
+for name in genuma bwa minimap2 bowtie2 snap; do rm -f "$out/$name.sam"; done
 
 # Versions of the peers that were run.
 versions() {
   "$genuma" --version
-  "$minibwa" version 2>&1 | sed -n '1s/^/minibwa /p'
-  echo "strobealign $version"
-  samtools --version | sed -n 1p
-  if runs bwa; then { bwa 2>&1 || true; } | sed -n 's/^Version: /bwa /p'; fi
+  if wanted minibwa; then "$minibwa" version 2>&1 | sed -n '1s/^/minibwa /p'; fi
+  if wanted strobealign; then echo "strobealign $version"; fi
+  if runs sort || runs markdup; then samtools --version | sed -n 1p; fi
+  if wanted bwa; then { bwa 2>&1 || true; } | sed -n 's/^Version: /bwa /p'; fi
   if runs minimap2; then minimap2 --version | sed 's/^/minimap2 /'; fi
   if runs bowtie2; then bowtie2 --version | sed -n '1s/.* version/bowtie2/p'; fi
   if runs snap; then { snap-aligner 2>&1 || true; } | sed -n 's/^Welcome to SNAP version \(.*\)\.$/snap-aligner \1/p'; fi
 }
 
 {
-  printf 'Machine: %s, %s threads of %s. %s pairs of 2x150 bp, %s bp of made genome (repeats: %s); %s round(s), medians. Peak: the largest process.\n\n' \
-    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$length" "$repeats" "$rounds"
+  printf 'Machine: %s, %s threads of %s. %s pairs of 2x%s bp (%s), %s bp of made genome (repeats: %s); %s round(s), medians. Peak: the largest process.\n\n' \
+    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$bases" "$kind" "$length" "$repeats" "$rounds"
   printf 'Versions: %s.\n\n' "$(versions | paste -sd ';' | sed 's/;/; /g')"
   echo "| output | program | wall s | CPU s | peak MB |"
   echo "|---|---|---|---|---|"
@@ -169,8 +208,14 @@ versions() {
       for (i = 2; i <= n; i++) for (j = i; j > 1 && x[j - 1] + 0 > x[j] + 0; j--) { t = x[j]; x[j] = x[j - 1]; x[j - 1] = t }
       return x[int((n + 1) / 2)]
     }
-    { k = $2 " | " $3; if (!(k in wall)) order[++n] = k; wall[k] = wall[k] " " $4; cpu[k] = cpu[k] " " $5 + $6; peak[k] = peak[k] " " $7 / 1000 }
-    END { for (i = 1; i <= n; i++) { k = order[i]; printf "| %s | %.1f | %.1f | %.0f |\n", k, median(wall[k]), median(cpu[k]), median(peak[k]) } }' "$times"
+    { k = $2 " | " $3; if (!(k in wall)) { order[++n] = k; output[n] = $2 } wall[k] = wall[k] " " $4; cpu[k] = cpu[k] " " $5 + $6; peak[k] = peak[k] " " $7 / 1000 }
+    END {
+      outputs = split("index SAM BAM markdup", name, " ")
+      for (o = 1; o <= outputs; o++) for (i = 1; i <= n; i++) if (output[i] == name[o]) {
+        k = order[i]
+        printf "| %s | %.1f | %.1f | %.0f |\n", k, median(wall[k]), median(cpu[k]), median(peak[k])
+      }
+    }' "$times"
   echo
   cat "$out/records.md"
   if ls "$out"/scores/*.tsv >/dev/null 2>&1; then

@@ -2,6 +2,7 @@
 
 mod lanes;
 mod outcome;
+mod scoring;
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -11,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use genuma_align::bgzf::Level;
-use genuma_align::engine::{self, Engine, Genuma, Layout, Minibwa, Strobealign, genuma, minibwa, strobealign};
+use genuma_align::engine::{
+    self, Engine, Genuma, Layout, Minibwa, Strobealign, genuma, minibwa, strobealign,
+};
 use genuma_align::header::{Command, ReadGroup, header};
 use genuma_align::pipeline::{self, Job, Output, PIECE, Reads};
 use genuma_align::placement::{self, Loaded, Measured, Wish, as_chosen, plan};
@@ -34,6 +37,7 @@ use crate::index::EngineName;
 use crate::progress::Progress;
 use crate::{command, machine, sizes, voice};
 use outcome::{Outcome, Placed, Seconds};
+use scoring::Scoring;
 
 /// Least memory for sorting: a block of records and what merges them.
 const LEAST_MEMORY: u64 = 64 << 20;
@@ -67,7 +71,7 @@ impl From<Placement> for Wish {
 
 /// Align reads to a reference.
 ///
-/// Records are those of the engine's own command line, read for read, in the order of the reads: SAM on stdout, or in
+/// Records come in the order of the reads, with minibwa and strobealign those of their own command lines: SAM on stdout, or in
 /// a file by that name (-o x.sam). -o x.bam gives them sorted by coordinate, with an index, as `samtools sort` does, and
 /// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
 ///
@@ -117,6 +121,8 @@ pub struct Args {
     /// Aligner
     #[arg(long, value_enum, default_value_t = EngineName::Minibwa, help_heading = "Method")]
     engine: EngineName,
+    #[command(flatten)]
+    scoring: Scoring,
 
     /// Threads that align [default: all processors]
     #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
@@ -170,6 +176,12 @@ struct Opened {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let target = args.target()?;
+    if args.engine != EngineName::Genuma && !args.scoring.is_default() {
+        return Err(Usage(
+            "options of bwa mem are for --engine genuma; the other engines have their defaults".into(),
+        )
+        .into());
+    }
     let memory = if matches!(target, Target::Bam(_)) { args.sorting_memory()? } else { 0 };
     let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single)?;
     let groups = lanes::groups(&args.read_group, lanes.len())?;
@@ -269,7 +281,7 @@ fn bytes(paths: &[PathBuf]) -> u64 {
 impl Run<'_> {
     fn genuma(self, reads: Opened) -> anyhow::Result<()> {
         let reference = self.args.reference.clone();
-        let options = genuma::Options { read_groups: self.ids(), ..genuma::Options::default() };
+        let options = self.args.scoring.options(self.ids())?;
         let threads = self.threads;
         let files = [genuma::index_path(&reference)];
         self.align(reads, bytes(&files), || Genuma::load(&reference, &reference, options.clone(), threads))

@@ -17,7 +17,7 @@ use crate::command;
 /// The aligners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EngineName {
-    /// genuma's own: as sure as bwa mem, and fastest
+    /// genuma's own: seeds, and bases compared 32 at a time
     Genuma,
     /// Heng Li's successor of bwa-mem: the surest mapping qualities
     Minibwa,
@@ -28,11 +28,12 @@ pub enum EngineName {
 /// Index a reference for `genuma align`.
 ///
 /// Writes beside the reference, for each engine its own files:
+///   genuma        ref.fa.gnm: 1.1 bytes a base; made in 1.6 of memory
 ///   minibwa       ref.fa.l2b, ref.fa.mbw: 2.25 bytes a base; made in 11 of memory, 19 above 1 Gbp
 ///   strobealign   ref.fa.rLENGTH.sti: 10 bytes a base; depends on the length of the reads
 ///
 /// A small file with sums (.seal) tells a whole index of this reference from any other.
-/// `minibwa index` and `strobealign --create-index` make the same files, without it.
+/// `minibwa index` and `strobealign --create-index` make the same files as theirs here, without it.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Index a reference for `genuma align`",

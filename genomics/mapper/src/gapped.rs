@@ -61,7 +61,14 @@ impl Job {
     /// What is to be done for a place to find all alignments that are better than it is; none where gaps cannot help. Of a rival only
     /// those with one gap at each end.
     #[inline(always)]
-    pub fn new(read: u32, number: u32, place: &Place, length: usize, rival: bool, options: &Options) -> Option<Job> {
+    pub fn new(
+        read: u32,
+        number: u32,
+        place: &Place,
+        length: usize,
+        rival: bool,
+        options: &Options,
+    ) -> Option<Job> {
         let mut lost = length as i32 * options.equal - place.total;
         if rival {
             lost = lost.min(place.most - place.total + 2 * options.cheapest_gap());
@@ -139,13 +146,13 @@ impl Aligner {
         let width = jobs.iter().map(|job| usize::from(job.width)).max().unwrap_or(0);
         let rows = jobs.iter().map(|job| usize::from(job.length)).max().unwrap_or(0);
         self.load(view, options, jobs, width, rows, strand);
-        let (mut clips, mut lengths) = ([[0; LANES]; 2], [0; LANES]);
+        let (mut clips, mut lengths, mut widths) = ([[0; LANES]; 2], [0; LANES], [0; LANES]);
         for (lane, job) in jobs.iter().enumerate() {
             let [left, right] = options.clips(job.reverse);
             (clips[0][lane], clips[1][lane]) = (left as i16, right as i16);
-            lengths[lane] = job.length as i16;
+            (lengths[lane], widths[lane]) = (job.length as i16, i16::from(job.width));
         }
-        let ends = self.fill(options, width, rows, &clips, &lengths);
+        let ends = self.fill(options, width, rows, &clips, &lengths, &widths);
         for (lane, job) in jobs.iter().enumerate() {
             let (total, row, column) = (ends.score[lane], ends.row[lane], ends.column[lane]);
             if total <= NONE / 2 {
@@ -217,7 +224,15 @@ impl Aligner {
 
     /// Goes through all cells; where each lane's best alignment ends.
     #[inline(always)]
-    fn fill(&mut self, options: &Options, width: usize, rows: usize, clips: &[Lanes; 2], lengths: &Lanes) -> Ends {
+    fn fill(
+        &mut self,
+        options: &Options,
+        width: usize,
+        rows: usize,
+        clips: &[Lanes; 2],
+        lengths: &Lanes,
+        widths: &Lanes,
+    ) -> Ends {
         let mut ends = Ends { score: [NONE; LANES], row: [0; LANES], column: [0; LANES] };
         self.best.clear();
         self.best.resize(width + 1, [NONE; LANES]);
@@ -252,7 +267,6 @@ impl Aligner {
                 for lane in 0..LANES {
                     let base = reference[lane];
                     let score = if base == read[lane] { equal } else { differs[lane] };
-                    let score = if base == OUTSIDE { NONE } else { score };
                     let diagonal = here[lane].max(start[lane]).saturating_add(score);
                     let opened = above[lane].saturating_sub(open_insertion);
                     let insertion = opened.max(above_insertion[lane]).saturating_sub(extend_insertion);
@@ -261,8 +275,12 @@ impl Aligner {
                     let longer_deletion = deletion[lane] > opened;
                     let deleted = opened.max(deletion[lane]).saturating_sub(extend_deletion);
                     let value = diagonal.max(deleted).max(insertion);
+                    // Not beyond the sequence, by no gap either, nor the lane's own band: who goes with whom must not show.
+                    let inside = (base != OUTSIDE) & ((column as i16) < widths[lane]);
+                    let value = if inside { value } else { NONE };
                     let mut code = if value == deleted { i16::from(DELETION) } else { i16::from(INSERTION) };
-                    let begins = if start[lane] > here[lane] { i16::from(START) } else { i16::from(DIAGONAL) };
+                    let begins =
+                        if start[lane] >= here[lane] { i16::from(START) } else { i16::from(DIAGONAL) };
                     code = if value == diagonal { begins } else { code };
                     code |= if longer_deletion { i16::from(LONGER_DELETION) } else { 0 };
                     code |= if longer_insertion { i16::from(LONGER_INSERTION) } else { 0 };
@@ -281,9 +299,8 @@ impl Aligner {
             for lane in 0..LANES {
                 let left = lengths[lane] - 1 - row as i16;
                 let end = if left > 0 { most[lane].saturating_sub(clips[1][lane]) } else { most[lane] };
-                // To the end of the read rather than not, if it is worth the same.
-                let better = (end > ends.score[lane]) | ((left == 0) & (end == ends.score[lane]));
-                let better = better & (left >= 0);
+                // As bwa: to the end of the read only if that is worth more.
+                let better = (end > ends.score[lane]) & (left >= 0);
                 ends.score[lane] = if better { end } else { ends.score[lane] };
                 ends.row[lane] = if better { row as i16 } else { ends.row[lane] };
                 ends.column[lane] = if better { most_at[lane] } else { ends.column[lane] };
@@ -340,3 +357,6 @@ struct Ends {
     row: Lanes,
     column: Lanes,
 }
+
+#[cfg(test)]
+mod tests;

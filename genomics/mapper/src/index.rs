@@ -11,7 +11,8 @@
 //!  list:              places on the strand whose k-mer was hashed: how many, on the other one: how many, then both, each in order
 //! ```
 //!
-//! Places have 32 bits. Of a longer reference (to 17 Gbp) two bits more stand in the tag, which leaves it five, and a list has four counts for each strand.
+//! Places have 32 bits. Of a longer reference one bit more stands in the tag, which leaves it six, and a list has two counts for each strand; from 8.6 Gbp
+//! on, to 17, two, five and four.
 //!
 //! An index is one run of bytes ([`Index::new`]), the same in a file and in memory: about 1.1 bytes a base.
 
@@ -409,4 +410,4 @@ impl<'a> List<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -68,7 +68,8 @@ fn certain<'a>(draft: &'a Draft, read: usize, options: &Options) -> Option<&'a P
 /// Adds what a pair says, of which `first` is the first read, if both have one certain place.
 pub fn add(distances: &mut Distances, view: &View<'_>, draft: &Draft, first: usize, options: &Options) {
     let [Some(one), Some(two)] = [first, first + 1].map(|read| certain(draft, read, options)) else { return };
-    let ends = [(one, first), (two, first + 1)].map(|(place, read)| first_base(place, draft.packed.length(read)));
+    let ends =
+        [(one, first), (two, first + 1)].map(|(place, read)| first_base(place, draft.packed.length(read)));
     let (far, orientation) = between(ends, [one.reverse, two.reverse]);
     if far <= FARTHEST && view.contig_at(one.start()) == view.contig_at(two.start()) {
         distances[orientation].push(far as u32);
@@ -106,7 +107,8 @@ fn insert(found: &mut [u32], most: usize, equal: i32) -> Option<Insert> {
     let quantile = |q: f64| f64::from(found[(q * n + 0.499) as usize]);
     let (lower, upper) = (quantile(0.25), quantile(0.75));
     let range = upper - lower;
-    let inside = |d: &&u32| f64::from(**d) >= lower - OUTLIER * range && f64::from(**d) <= upper + OUTLIER * range;
+    let inside =
+        |d: &&u32| f64::from(**d) >= lower - OUTLIER * range && f64::from(**d) <= upper + OUTLIER * range;
     let count = found.iter().filter(inside).count() as f64;
     let mean = found.iter().filter(inside).map(|&d| f64::from(d)).sum::<f64>() / count;
     let variance = found.iter().filter(inside).map(|&d| (f64::from(d) - mean).powi(2)).sum::<f64>() / count;

@@ -163,7 +163,12 @@ fn left(place: u64, at: u16, length: usize, reverse: bool) -> (u64, u16) {
 
 /// Hands all places of a list to `each`, first those forwards: diagonal, whether the read lies reversed, its anchor.
 #[inline(always)]
-pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each: impl FnMut(u64, bool, u16)) {
+pub(crate) fn listed(
+    view: &View<'_>,
+    waiting: &Waiting,
+    length: usize,
+    mut each: impl FnMut(u64, bool, u16),
+) {
     let list = view.list(waiting.list);
     for reverse in [false, true] {
         for place in list.on(waiting.reverse ^ reverse) {
@@ -174,7 +179,14 @@ pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each
 }
 
 /// Finds the places of reads, each alone. Reads are at most [`crate::options::LONGEST`] long.
-pub fn map<'a>(view: &View<'_>, options: &Options, vectors: Vectors, state: &mut State, reads: impl Iterator<Item = &'a [u8]>, draft: &mut Draft) {
+pub fn map<'a>(
+    view: &View<'_>,
+    options: &Options,
+    vectors: Vectors,
+    state: &mut State,
+    reads: impl Iterator<Item = &'a [u8]>,
+    draft: &mut Draft,
+) {
     draft.clear();
     state.places.clear();
     vectors.run(
@@ -211,7 +223,8 @@ impl State {
             self.finder.find(&self.words, 0, strand.length, |seed| {
                 let at = seed.at as usize;
                 if !strand.odd.is_empty() {
-                    let touched = (at / 32..strand.odd.len()).any(|i| strand.odd[i] & crate::syncmers::of_seed(i, at) != 0);
+                    let touched = (at / 32..strand.odd.len())
+                        .any(|i| strand.odd[i] & crate::syncmers::of_seed(i, at) != 0);
                     if touched {
                         return;
                     }
@@ -271,7 +284,10 @@ impl State {
                 }
                 lists.sort_unstable_by_key(|list| (list.places, list.at));
                 let frequent = seeds.len() / 2 + lists.len();
-                about.copies = frequent.checked_sub(seeds.len()).and_then(|i| lists.get(i)).map_or(0, |list| list.places);
+                about.copies = frequent
+                    .checked_sub(seeds.len())
+                    .and_then(|i| lists.get(i))
+                    .map_or(0, |list| list.places);
                 let mut sum = 0;
                 for list in &*lists {
                     let n = list.places as usize;
@@ -279,7 +295,9 @@ impl State {
                         break;
                     }
                     sum += n;
-                    listed(view, list, length, |left, reverse, anchor| more.push(Hit { left, reverse, anchor }));
+                    listed(view, list, length, |left, reverse, anchor| {
+                        more.push(Hit { left, reverse, anchor })
+                    });
                     read_lists += 1;
                 }
             }
@@ -300,7 +318,13 @@ impl State {
 
     /// Lays reads on their diagonals, without gaps.
     #[inline(always)]
-    fn check(&mut self, view: &View<'_>, options: &Options, draft: &mut Draft, reads: std::ops::Range<usize>) {
+    fn check(
+        &mut self,
+        view: &View<'_>,
+        options: &Options,
+        draft: &mut Draft,
+        reads: std::ops::Range<usize>,
+    ) {
         for read in reads {
             let (from, to) = draft.about[read].places;
             let first = self.places.len();
@@ -384,7 +408,13 @@ fn gathered(view: &View<'_>, hits: &mut [Hit], places: &mut Vec<Place>) {
             }
         }
         view.prefetch_bases(hit.left);
-        places.push(Place { left: hit.left, reverse: hit.reverse, anchor: hit.anchor, votes: 1, ..Place::default() });
+        places.push(Place {
+            left: hit.left,
+            reverse: hit.reverse,
+            anchor: hit.anchor,
+            votes: 1,
+            ..Place::default()
+        });
     }
 }
 
@@ -456,7 +486,15 @@ pub(crate) fn without_gaps(
 
 /// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted.
 #[inline(always)]
-pub(crate) fn jobs(options: &Options, read: usize, length: usize, places: &[Place], first: usize, behind: i32, jobs: &mut Vec<Job>) {
+pub(crate) fn jobs(
+    options: &Options,
+    read: usize,
+    length: usize,
+    places: &[Place],
+    first: usize,
+    behind: i32,
+    jobs: &mut Vec<Job>,
+) {
     let best = |places: &[Place]| places.first().map_or(i32::MIN / 2, |place| place.total);
     let best = best(&places[first..]);
     let mut n = 0;
@@ -490,9 +528,10 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
     let mut kept = 0;
     for i in 0..places.len() {
         let place = places[i];
-        let elsewhere = |other: &Place| 2 * other.overlap(&place, length) < other.aligned().min(place.aligned());
-        let matters = place.score >= near
-            || place.score >= options.least && places[..kept].iter().all(elsewhere);
+        let elsewhere =
+            |other: &Place| 2 * other.overlap(&place, length) < other.aligned().min(place.aligned());
+        let matters =
+            place.score >= near || place.score >= options.least && places[..kept].iter().all(elsewhere);
         // One found beside its mate says more than one among many.
         let room = kept < MOST || place.votes == 0;
         if matters && room && !places[..kept].iter().any(|other| other.alike(&place)) {

@@ -14,10 +14,14 @@ use crate::ungapped::{differences, placed, scan};
 /// Places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
 /// as few places were looked at; and places in all.
 const LONG_LIST: u32 = 100_000;
-const FITTING_LIST: u32 = 1_600;
-const FURTHER_LIST: u32 = 4_000;
+const FITTING_LIST: u32 = 16_000;
+const FURTHER_LIST: u32 = 20_000;
 const FEW_PLACES: u32 = 200;
 const MORE_PLACES: u32 = 400;
+/// Share of the copies' penalty that a pair pays.
+const COPIED: f64 = 0.7;
+/// Differences that a pair has that fits.
+const FITTING: i32 = 6;
 /// So many places are looked at whether or not they join.
 const ALL: usize = 256;
 /// Joined places that are looked at; of those of a read without any.
@@ -90,7 +94,13 @@ impl Key {
     }
 
     fn place(self) -> Place {
-        Place { left: self.left(), reverse: self.reverse(), anchor: self.anchor(), votes: 1, ..Place::default() }
+        Place {
+            left: self.left(),
+            reverse: self.reverse(),
+            anchor: self.anchor(),
+            votes: 1,
+            ..Place::default()
+        }
     }
 }
 
@@ -241,7 +251,9 @@ impl State {
         }
         for (x, a) in one.places.iter().enumerate() {
             for (y, b) in two.places.iter().enumerate() {
-                let Some(worth) = job.inserts.worth([ends[0][x], ends[1][y]], [a.reverse, b.reverse]) else { continue };
+                let Some(worth) = job.inserts.worth([ends[0][x], ends[1][y]], [a.reverse, b.reverse]) else {
+                    continue;
+                };
                 if job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
                     combined.push(Combined { score: a.score + b.score + worth, which: [x as u16, y as u16] });
                 }
@@ -262,6 +274,7 @@ impl State {
         let (bests, waiting) = ([best(one), best(two)], [one.waiting, two.waiting]);
         // A place that was not looked at differs elsewhere, too.
         let bounds = [one, two].map(|read| quality::unseen(read.about.sure + 1, read.length, options));
+        let full = (one.length + two.length) as i32 * options.equal;
         self.combine(job, first);
         let top = self.combined.first().map_or(0, |pair| pair.score);
         let wanted = if waiting[0] && waiting[1] {
@@ -272,7 +285,7 @@ impl State {
         if !wanted {
             return;
         }
-        let fitting = top > 2 * RESCUER;
+        let fitting = top > full - FITTING * (options.equal + options.differs);
         for mate in 0..2 {
             let (i, keys) = (first + mate, &mut self.keys[mate]);
             keys.clear();
@@ -286,7 +299,9 @@ impl State {
             merge(keys, one, merged);
             for list in &lists[..n] {
                 one.clear();
-                listed(job.view, list, read.length, |left, reverse, anchor| one.push(Key::new(left, reverse, anchor)));
+                listed(job.view, list, read.length, |left, reverse, anchor| {
+                    one.push(Key::new(left, reverse, anchor))
+                });
                 merge(keys, one, merged);
             }
             read.joined = sure(draft.seeds_of(i), &lists[n..]);
@@ -340,7 +355,9 @@ impl State {
             kept.sort_unstable();
             kept.dedup();
             let read = &mut self.reads[i];
-            kept.retain(|key| read.places.iter().all(|place| place.left != key.left() || place.reverse != key.reverse()));
+            kept.retain(|key| {
+                read.places.iter().all(|place| place.left != key.left() || place.reverse != key.reverse())
+            });
             if kept.len() > JOINED {
                 let step = kept.len().div_ceil(JOINED);
                 let mut n = 0;
@@ -385,7 +402,16 @@ impl State {
         let places = &mut self.reads[i].places;
         let best = places.first().map_or(i32::MIN / 2, |place| place.score);
         let first = places.len();
-        without_gaps(job.view, job.options, &draft.packed, i, &mut self.candidates, Some(best), &mut self.masks.0, places);
+        without_gaps(
+            job.view,
+            job.options,
+            &draft.packed,
+            i,
+            &mut self.candidates,
+            Some(best),
+            &mut self.masks.0,
+            places,
+        );
         jobs(job.options, i, draft.packed.length(i), places, first, BEHIND, &mut self.jobs);
         if self.jobs.last().is_none_or(|job| job.read as usize != i) {
             settled(job.options, draft.packed.length(i), places);
@@ -479,7 +505,8 @@ impl State {
                 let (from, to) = if behind { (low, high) } else { (-high, -low) };
                 let shift = if reverse { length as i64 - 1 } else { 0 };
                 let within = |at: i64| {
-                    at.clamp(bounds.start as i64 - length as i64 / 2, bounds.end as i64 - length as i64 / 2) as u64
+                    at.clamp(bounds.start as i64 - length as i64 / 2, bounds.end as i64 - length as i64 / 2)
+                        as u64
                 };
                 let (from, to) = (within(end as i64 + from - shift), within(end as i64 + to - shift + 1));
                 if to <= from || length == 0 {
@@ -504,7 +531,14 @@ impl State {
                     if places.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;
                     }
-                    self.jobs.extend(Job::new(y as u32, places.len() as u32, &place, length, false, job.options));
+                    self.jobs.extend(Job::new(
+                        y as u32,
+                        places.len() as u32,
+                        &place,
+                        length,
+                        false,
+                        job.options,
+                    ));
                     places.push(place);
                 }
             }
@@ -528,12 +562,14 @@ impl State {
         let reads = [&self.reads[first], &self.reads[first + 1]];
         let best = |read: &Read| read.places.first().map_or(0, |place| place.score);
         let apart = best(reads[0]) + best(reads[1]) - options.unpaired;
-        let pair = self.combined.first().copied().filter(|pair| pair.score > apart);
+        // As bwa: a read of several pieces lies where most of it does, wherever its mate is.
+        let whole = reads.iter().all(|read| !in_pieces(read, options));
+        let pair = self.combined.first().copied().filter(|pair| whole && pair.score > apart);
         let Some(pair) = pair else {
             for mate in 0..2 {
                 self.single(job, mate, first + mate);
             }
-            return self.combined.iter().any(|pair| pair.which == [0, 0]);
+            return self.combined.iter().any(|pair| pair.which == [0, 0]) && self.both();
         };
         let mut next = self.combined.get(1).map_or(apart, |pair| pair.score.max(apart));
         let step = options.equal + options.differs + 1;
@@ -544,11 +580,14 @@ impl State {
                 let (this, other) = (reads[mate], reads[1 - mate]);
                 let rivals =
                     quality::rivals(&other.places, usize::from(pair.which[1 - mate]), other.length, options);
-                let unseen = quality::likely_unseen(this.joined, this.length, options);
+                let unseen = quality::likely_unseen(this.joined, this.about.copies, this.length, options);
                 next = next.max(unseen + rivals.best.unwrap_or(0));
             }
         }
-        let copied = reads.map(|read| quality::copies(read.about.copies)).into_iter().fold(0.0, f64::max) / 2.0;
+        // What both mates have many copies of.
+        let copied =
+            reads.map(|read| quality::copies(read.about.copies)).into_iter().fold(f64::MAX, f64::min)
+                * COPIED;
         let of_pair = quality::of_pair(pair.score - next, near as u32, copied, options);
         for mate in 0..2 {
             let read = reads[mate];
@@ -562,7 +601,12 @@ impl State {
             answer.places.extend_from_slice(&read.places);
             answer.pieces(read, which, Some(quality), options);
         }
-        true
+        self.both()
+    }
+
+    /// Whether both answers are of a place that is good enough to be reported.
+    fn both(&self) -> bool {
+        self.answers.iter().all(|answer| !answer.pieces.is_empty())
     }
 }
 
@@ -585,10 +629,21 @@ fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
     lists.len()
 }
 
+/// Whether a read has places for different parts of it.
+fn in_pieces(read: &Read, options: &Options) -> bool {
+    let Some((best, others)) = read.places.split_first() else { return false };
+    let elsewhere = |place: &Place| {
+        place.score >= options.least
+            && 2 * place.overlap(best, read.length) < place.aligned().min(best.aligned())
+    };
+    others.iter().any(elsewhere)
+}
+
 fn alone(read: &Read, which: usize, options: &Options) -> i32 {
     let rivals = quality::rivals(&read.places, which, read.length, options);
     let place = &read.places[which];
-    quality::alone(place, rivals, &read.about, read.waiting, read.length, options).min(quality::most(place, read.length))
+    quality::alone(place, rivals, &read.about, read.waiting, read.length, options)
+        .min(quality::most(place, read.length))
 }
 
 impl Answer {

@@ -65,6 +65,9 @@ impl Place {
     #[inline(always)]
     pub fn alike(&self, other: &Place) -> bool {
         self.reverse == other.reverse
-            && (self.left == other.left || self.right == other.right || self.left == other.right || self.right == other.left)
+            && (self.left == other.left
+                || self.right == other.right
+                || self.left == other.right
+                || self.right == other.left)
     }
 }

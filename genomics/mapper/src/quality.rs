@@ -9,9 +9,12 @@ pub const MOST: i32 = 60;
 /// A rival's score at least: that of a seed by chance.
 const BY_CHANCE: i32 = 19;
 /// Differences that a place nobody looked at has besides those that are certain.
-const ELSEWHERE: u16 = 3;
-/// Share of a read that has to be aligned for the greatest quality.
+const ELSEWHERE: u16 = 4;
+/// The same for a read alone, whose mate would have to fit there, too; twice as many where all places of its seeds were looked at.
+const ALONE: u16 = 3;
+/// Share of a read that has to be aligned for the greatest quality, and what is taken from it if nothing were.
 const CLIPPED: f64 = 0.9;
+const UNEXPLAINED: i32 = 20;
 /// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less.
 const SLOPE: f64 = 6.02;
 const SHORT: f64 = 50.0;
@@ -47,17 +50,31 @@ pub fn unseen(sure: u16, length: usize, options: &Options) -> i32 {
 }
 
 /// The same as it is likely: hardly any place has just one difference in each of those seeds and none elsewhere.
-pub fn likely_unseen(sure: u16, length: usize, options: &Options) -> i32 {
-    unseen(sure + ELSEWHERE, length, options)
+pub fn likely_unseen(sure: u16, copies: u32, length: usize, options: &Options) -> i32 {
+    unseen(sure + elsewhere(copies), length, options)
+}
+
+/// Differences that a place which nobody looked at has at least besides those that are certain: one less for every
+/// tenfold of copies, as the best of more has fewer.
+fn elsewhere(copies: u32) -> u16 {
+    ELSEWHERE.saturating_sub(copies.checked_ilog10().unwrap_or(0) as u16)
 }
 
 /// The quality of a place by what is known of its read alone.
-pub fn alone(place: &Place, rivals: Rivals, about: &About, waiting: bool, length: usize, options: &Options) -> i32 {
+pub fn alone(
+    place: &Place,
+    rivals: Rivals,
+    about: &About,
+    waiting: bool,
+    length: usize,
+    options: &Options,
+) -> i32 {
     let mut next = rivals.best.unwrap_or(0).max(BY_CHANCE * options.equal);
     let near = if rivals.best.is_some_and(|best| best > BY_CHANCE * options.equal) { rivals.near } else { 0 };
     // Where no list waits, a place that was not found differs in all seeds, not only in some that do not overlap.
-    let elsewhere = if waiting || about.sure == 0 { ELSEWHERE } else { 2 * ELSEWHERE };
-    next = next.max(unseen(about.sure + elsewhere, length, options));
+    let elsewhere = if waiting || about.sure == 0 { ALONE } else { 2 * ALONE };
+    let sure = (usize::from(about.sure) * place.aligned() / length) as u16;
+    next = next.max(unseen(sure + elsewhere, place.aligned(), options));
     if next >= place.score {
         return 0;
     }
@@ -74,7 +91,8 @@ pub fn alone(place: &Place, rivals: Rivals, about: &About, waiting: bool, length
 
 /// The greatest quality of a place: bases that are not aligned are a difference that nothing explains.
 pub fn most(place: &Place, length: usize) -> i32 {
-    ((f64::from(MOST) * place.aligned() as f64 / (CLIPPED * length as f64)) as i32).min(MOST)
+    let aligned = (place.aligned() as f64 / (CLIPPED * length as f64)).min(1.0);
+    MOST - (f64::from(UNEXPLAINED) * (1.0 - aligned)).ceil() as i32
 }
 
 /// The quality of a pair: `ahead` points better than the next one, with `near` pairs about as good as that.

@@ -41,7 +41,8 @@ pub fn differences(words: &[u64], at: u64, read: Strand<'_>, masks: &mut Masks) 
 #[inline(always)]
 pub fn has_seed(masks: &Masks, at: usize) -> bool {
     let first = at / WORD;
-    masks[first] & of_seed(first, at) == 0 && masks.get(first + 1).is_none_or(|mask| mask & of_seed(first + 1, at) == 0)
+    masks[first] & of_seed(first, at) == 0
+        && masks.get(first + 1).is_none_or(|mask| mask & of_seed(first + 1, at) == 0)
 }
 
 /// The places of differing bases from `from` to `to`.
@@ -61,30 +62,38 @@ pub fn places(masks: &Masks, from: usize, to: usize) -> impl Iterator<Item = usi
 
 /// The stretch of a read that scores best with what is clipped beside it: its total, score, first base and the one behind its last.
 #[inline(always)]
-pub fn best_stretch(masks: &Masks, read: Strand<'_>, inside: (usize, usize), reverse: bool, options: &Options) -> (i32, i32, usize, usize) {
+pub fn best_stretch(
+    masks: &Masks,
+    read: Strand<'_>,
+    inside: (usize, usize),
+    reverse: bool,
+    options: &Options,
+) -> (i32, i32, usize, usize) {
     let [left, right] = options.clips(reverse);
     let (first, behind) = inside;
     // Where the reference ends before the read does, bases must be clipped.
     let (begin, end) = (if first > 0 { -left } else { 0 }, if behind < read.length { right } else { 0 });
     let (mut now, mut from, mut last) = (begin, first, first);
-    let (mut best, mut best_from, mut best_to) = (i32::MIN, 0, 0);
+    // Nothing at all is clipped on both sides.
+    let (mut best, mut best_from, mut best_to) = (-left - right, first, first);
     for at in places(masks, first, behind) {
         now += (at - last) as i32 * options.equal;
-        if now - right > best {
+        if now - right > best && at > from {
             (best, best_from, best_to) = (now - right, from, at);
         }
         let odd = !read.odd.is_empty() && read.odd[at / WORD] >> (2 * (at % WORD)) & 1 == 1;
         now += if odd { AMBIGUOUS } else { -options.differs };
         last = at + 1;
-        if now < -left {
+        if now <= -left {
             (now, from) = (-left, last);
         }
     }
     now += (behind - last) as i32 * options.equal;
-    if now - end >= best && from < behind {
+    if now - end > best && from < behind {
         (best, best_from, best_to) = (now - end, from, behind);
     }
-    let clipped = if best_from > 0 { left } else { 0 } + if best_to < read.length { right } else { 0 };
+    let clipped = if best_from > 0 || best_to == best_from { left } else { 0 }
+        + if best_to < read.length { right } else { 0 };
     (best, best + clipped, best_from, best_to)
 }
 
@@ -160,7 +169,13 @@ fn gain(masks: &Masks, length: usize, place: &Place, neighbour: bool, options: &
 /// The place at which a read has the fewest differing bases, of those whose first base is in `from..to`, and how many; and the next best one.
 /// `counts` is a buffer.
 #[inline(always)]
-pub fn scan(words: &[u64], read: Strand<'_>, from: u64, to: u64, counts: &mut Vec<u32>) -> [Option<(u32, u64)>; 2] {
+pub fn scan(
+    words: &[u64],
+    read: Strand<'_>,
+    from: u64,
+    to: u64,
+    counts: &mut Vec<u32>,
+) -> [Option<(u32, u64)>; 2] {
     let n = read.words.len();
     let last = between(n - 1, 0, read.length);
     let (first, behind) = (from as usize / WORD, (to as usize).div_ceil(WORD));
@@ -197,3 +212,6 @@ pub fn scan(words: &[u64], read: Strand<'_>, from: u64, to: u64, counts: &mut Ve
 
 /// Differing bases more than the best place of a stretch has that the next best may have and matter.
 const NEAR: u32 = 5;
+
+#[cfg(test)]
+mod tests;

@@ -23,8 +23,8 @@ mod records;
 
 pub use genuma_mapper::options::Options as Scores;
 
-/// Its version is that of its answers.
-const PROGRAM: Program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION") };
+/// Its version is that of its index.
+const PROGRAM: Program = Program { name: "genuma-mapper", version: "1" };
 /// Bases (bp) of a block of pairs: what distances are estimated from.
 const BLOCK: u64 = 25_000_000;
 
@@ -90,7 +90,7 @@ pub fn index_path(prefix: &Path) -> PathBuf {
 }
 
 /// Builds the index of `reference` (FASTA, plain or gzip) at `prefix`, and seals it. The files appear when they are complete.
-/// Memory: 1.6 bytes a base and the packed sequence.
+/// Memory: 1.8 bytes a base in all.
 ///
 /// # Errors
 /// The reference is no FASTA, is too long, or changes meanwhile, or a file cannot be written.
@@ -104,9 +104,11 @@ pub fn build_index(reference: &Path, prefix: &Path, threads: usize) -> Result<()
     })?;
     let path = index_path(prefix);
     let mut file = Summed::create(&path)?;
-    index::build(built, threads, |bytes| file.write(bytes).map_err(Building::Writing)).map_err(|error| match error {
-        Building::Writing(error) => error,
-        Building::Index(error) => Error::Reference { path: reference.into(), what: error.to_string() },
+    index::build(built, threads, |bytes| file.write(bytes).map_err(Building::Writing)).map_err(|error| {
+        match error {
+            Building::Writing(error) => error,
+            Building::Index(error) => Error::Reference { path: reference.into(), what: error.to_string() },
+        }
     })?;
     if sum()? != before {
         let what = "changed while it was indexed".into();
@@ -140,7 +142,10 @@ impl Genuma {
         }
         let wrong = |what: String| Error::Index { path: path.clone(), what };
         let Some(seal) = Seal::read(PROGRAM, &path)? else {
-            return Err(wrong(format!("{} is missing, which tells that it is whole", seal::path(&path).display())));
+            return Err(wrong(format!(
+                "{} is missing, which tells that it is whole",
+                seal::path(&path).display()
+            )));
         };
         seal.check_reference(reference, threads)?;
         let image = Image::read(&path, 0)?;
@@ -172,7 +177,9 @@ impl Engine for Genuma {
     fn cut(&self, layout: Layout) -> Cut {
         match layout {
             Layout::Single => Cut::Anywhere,
-            Layout::Paired | Layout::Interleaved => Cut::Blocks(Limit { bases: BLOCK, reads: 0, most: BLOCK }),
+            Layout::Paired | Layout::Interleaved => {
+                Cut::Blocks(Limit { bases: BLOCK, reads: 0, most: BLOCK })
+            }
         }
     }
 
@@ -230,8 +237,16 @@ impl Engine for Genuma {
         let inserts = reads.paired.then_some(estimate);
         let State { pairs, records, .. } = state;
         let (scores, vectors) = (&self.options.scores, self.vectors);
-        pairs::finish(&view, scores, vectors, pairs, &mut draft.found, inserts, |found, first, answers, proper| {
-            format.template(records, found, reads, first, answers, proper, out)
-        })
+        pairs::finish(
+            &view,
+            scores,
+            vectors,
+            pairs,
+            &mut draft.found,
+            inserts,
+            |found, first, answers, proper| {
+                format.template(records, found, reads, first, answers, proper, out)
+            },
+        )
     }
 }

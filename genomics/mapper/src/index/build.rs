@@ -1,7 +1,7 @@
 //! Making an index: the reference packed, its seeds dealt to partitions by their hashes, each partition sorted and made into buckets.
 //!
 //! The sequence is gone through twice: once to count the seeds of each partition, once to put them there. Buckets are handed out
-//! partition by partition, so what is held is the packed reference, twelve bytes a seed and the lists: 1.6 bytes a base with a seed every nine bases.
+//! partition by partition, so what is held is the packed reference, twelve bytes a seed and the lists: 1.8 bytes a base with a seed every nine bases.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -11,8 +11,8 @@ use bytemuck::Zeroable as _;
 use genuma_work::parallel;
 
 use super::{
-    ALIGNED, BETWEEN, Bucket, COUNT_SHIFT, Contig, EDGE, Error, Head, MAGIC, MORE, OWN_SLOTS, PARTITIONS, SLOTS, SPARE,
-    belongs,
+    ALIGNED, BETWEEN, Bucket, COUNT_SHIFT, Contig, EDGE, Error, Head, MAGIC, MORE, OWN_SLOTS, PARTITIONS,
+    SLOTS, SPARE, belongs,
 };
 use crate::bases::{WORD, is_base, pack_word};
 use crate::syncmers::{Finder, SEED, Syncmer};
@@ -96,9 +96,9 @@ struct Entry {
     place: u32,
 }
 
-/// 53 bits of the hash, one for the strand, two of the place: in the order in which a list has them.
+/// What the partition does not say of the hash, 56 bits; the strand; two bits of the place: in the order in which a list has them.
 fn key(seed: &Syncmer, place: u64) -> u64 {
-    (seed.hash << 8) & !7 | u64::from(seed.reverse) << 2 | place >> 32
+    seed.hash << 8 | u64::from(seed.reverse) << 2 | place >> 32
 }
 
 /// Hands all seeds of a stretch with their places to `each`: those without a hole.
@@ -186,9 +186,14 @@ pub fn build<E: From<Error> + Send>(
             }
         });
         // Which thread came first does not show, as they are sorted now.
-        parallel::in_order(partitions.len(), threads, || (), |(), i| {
-            partitions[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner()).0.sort_unstable();
-        });
+        parallel::in_order(
+            partitions.len(),
+            threads,
+            || (),
+            |(), i| {
+                partitions[i].lock().unwrap_or_else(|poisoned| poisoned.into_inner()).0.sort_unstable();
+            },
+        );
     }
     let mut partitions = Vec::new();
     let mut rest = &entries[..];
@@ -230,7 +235,9 @@ pub fn build<E: From<Error> + Send>(
     let contigs = pairs(&mut built.contigs.iter().map(|contig| [contig.start, contig.length]));
     let holes = pairs(&mut built.holes.iter().map(|hole| [hole.start, hole.end]));
     let zeros = [0; ALIGNED];
-    for (section, bytes) in sections.iter().zip([&contigs, &names, &holes, bytemuck::cast_slice(&built.words)]) {
+    for (section, bytes) in
+        sections.iter().zip([&contigs, &names, &holes, bytemuck::cast_slice(&built.words)])
+    {
         put(&zeros[..section.start - at], &mut at)?;
         put(bytes, &mut at)?;
     }
@@ -246,9 +253,12 @@ pub fn build<E: From<Error> + Send>(
     let together = 4 * threads.max(1);
     for first in (0..partitions.len()).step_by(together) {
         let these = together.min(partitions.len() - first);
-        let made = parallel::in_order(these, threads, || (), |(), i| {
-            filled(partitions[first + i], each, wide, starts[first + i] as u32)
-        });
+        let made = parallel::in_order(
+            these,
+            threads,
+            || (),
+            |(), i| filled(partitions[first + i], each, wide, starts[first + i] as u32),
+        );
         for made in made {
             let (buckets, lists) = made?;
             put(bytemuck::cast_slice(&buckets), &mut at)?;
@@ -324,4 +334,88 @@ fn filled(entries: &[Entry], each: u64, wide: u32, start: u32) -> Result<(Vec<Bu
         }
     }
     Ok((buckets, lists))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Dice;
+    use super::super::{Slot, View};
+    use super::*;
+
+    /// Seeds of one partition at places beyond 2^32: a hash and its places.
+    fn made_up(wide: u32, seeds: usize, dice: &mut Dice) -> (Vec<Entry>, Vec<(u64, Vec<(u64, bool)>)>) {
+        let mut all: Vec<(u64, Vec<(u64, bool)>)> = Vec::new();
+        let mut entries = Vec::new();
+        for i in 0..seeds {
+            let hash = (dice.roll(1 << 28) as u64) << 28 | dice.roll(1 << 28) as u64;
+            let copies = if i % 10 == 0 { 4 + dice.roll(60) } else { 1 + i % 3 };
+            let mut places: Vec<(u64, bool)> =
+                (0..copies).map(|_| (dice.roll(1 << (32 + wide)) as u64, dice.roll(2) == 1)).collect();
+            places.sort_unstable_by_key(|&(at, reverse)| (reverse, at));
+            for &(place, reverse) in &places {
+                let key = key(&Syncmer { at: 0, reverse, hash }, place);
+                entries.push(Entry { key, place: place as u32 });
+            }
+            all.push((hash, places));
+        }
+        entries.sort_unstable();
+        (entries, all)
+    }
+
+    #[test]
+    fn places_of_more_than_32_bits_come_back() {
+        for wide in 0..3 {
+            let mut dice = Dice(u64::from(wide));
+            let (entries, seeds) = made_up(wide, 3000, &mut dice);
+            let (slots, room) = sizes(&entries, wide);
+            let start = 77;
+            let each = slots / LOAD + 1;
+            let (buckets, mut lists) = filled(&entries, each, wide, start).unwrap();
+            assert_eq!(lists.len() as u64, room);
+            assert_eq!(
+                buckets.iter().map(|bucket| u64::from(bucket.about >> COUNT_SHIFT & 15)).sum::<u64>(),
+                slots
+            );
+            assert!(buckets.iter().any(|bucket| bucket.about & MORE != 0), "some bucket is too full");
+            lists.splice(0..0, (0..start).map(|_| u32::MAX));
+            let view = View {
+                words: &[],
+                buckets: &buckets,
+                lists: &lists,
+                contigs: &[],
+                coarse: &[],
+                holes: &[],
+                each,
+                wide,
+            };
+            for (hash, places) in seeds {
+                let (mut own, mut listed) = (Vec::new(), false);
+                view.slots(view.address(hash), |slot| match slot {
+                    Slot::Place(at, reverse) => own.push((at, reverse)),
+                    Slot::List(at) => {
+                        let list = view.list(at);
+                        let on = |reverse| list.on(reverse).map(move |at| (at, reverse));
+                        listed |= on(false).chain(on(true)).collect::<Vec<_>>() == places
+                            && list.len() == places.len();
+                    }
+                });
+                let found = if places.len() <= OWN_SLOTS {
+                    places.iter().all(|place| own.contains(place))
+                } else {
+                    listed
+                };
+                assert!(found, "wide {wide}: {places:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_seeds_of_one_bucket_are_an_error() {
+        let full = SLOTS * (SPARE as usize + 1);
+        let entries = |n: usize| -> Vec<Entry> {
+            (0..n as u64).map(|i| Entry { key: i << 8, place: i as u32 }).collect()
+        };
+        assert!(filled(&entries(full), 1, 0, 0).is_ok());
+        assert_eq!(filled(&entries(full + 1), 1, 0, 0).unwrap_err(), Error::Crowded);
+    }
 }

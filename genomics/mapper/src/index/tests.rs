@@ -1,1 +1,319 @@
+use std::collections::HashMap;
+
 use super::*;
+use crate::bases::{LETTERS, is_base};
+use crate::syncmers::{Finder, SEED};
+
+/// Random numbers (splitmix64).
+pub(crate) struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % sides as u64) as usize
+    }
+
+    pub fn bases(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| b"ACGT"[self.roll(4)]).collect()
+    }
+}
+
+/// Bytes that begin at a multiple of 64.
+#[derive(Debug)]
+pub(crate) struct Held(Vec<Bucket>, usize);
+
+impl Held {
+    fn new(bytes: &[u8]) -> Held {
+        let mut lines = vec![Bucket::zeroed(); bytes.len().div_ceil(size_of::<Bucket>())];
+        bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
+        Held(lines, bytes.len())
+    }
+
+    fn change(&mut self, at: usize, change: impl Fn(u8) -> u8) {
+        let byte = &mut bytemuck::cast_slice_mut(&mut self.0)[at];
+        *byte = change(*byte);
+    }
+}
+
+impl Deref for Held {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.0)[..self.1]
+    }
+}
+
+/// The bytes of the index of some sequences.
+pub(crate) fn bytes(contigs: &[(String, Vec<u8>)], threads: usize) -> Held {
+    let mut built = Built::default();
+    for (name, letters) in contigs {
+        built.begin(name.clone());
+        // As a file is read: in pieces of any size.
+        letters.chunks(1 + 7 * threads).for_each(|some| built.add(some));
+    }
+    let mut all = Vec::new();
+    build(built, threads, |some| {
+        all.extend_from_slice(some);
+        Ok::<(), Error>(())
+    })
+    .unwrap();
+    Held::new(&all)
+}
+
+/// The index of some sequences.
+pub(crate) fn index(contigs: &[(String, Vec<u8>)]) -> Index<Held> {
+    Index::new(bytes(contigs, 1)).unwrap()
+}
+
+/// Sequences of all kinds: with holes, with copies on both strands, palindromes, tandem repeats, short ones.
+fn reference(seed: u64) -> Vec<(String, Vec<u8>)> {
+    let mut dice = Dice(seed);
+    let family = dice.bases(700);
+    let turned = genuma_reads::dna::revcomp(&family);
+    let mut long = dice.bases(150_000);
+    for (i, copy) in [&family, &turned, &family, &family, &turned, &turned, &family].into_iter().enumerate() {
+        let at = 1000 + 20_000 * i;
+        long[at..at + copy.len()].copy_from_slice(copy);
+    }
+    // Three copies have slots of their own.
+    for at in [30_000, 50_000] {
+        long.copy_within(70_000..70_400, at);
+    }
+    // Holes of all sizes, one over the end of a stretch, one before the first base and behind the last.
+    for (from, to) in
+        [(0, 30), (500, 501), (520, 521), (65_500, 65_600), (90_000, 91_000), (149_990, 150_000)]
+    {
+        long[from..to].fill(b"NRn-"[from % 4]);
+    }
+    let half = dice.bases(300);
+    let palindrome = [half.clone(), genuma_reads::dna::revcomp(&half)].concat().repeat(3);
+    let tandem = dice.bases(31).repeat(40);
+    let mut contigs = vec![long, palindrome, vec![b'N'; 100], tandem, vec![b'A'; 200], b"AC".repeat(100)];
+    contigs.extend([1, 24, 25, 26, 32, 64, 65, 66_000].map(|n| dice.bases(n)));
+    let mut lower = dice.bases(3 * 65_536);
+    lower[100..70_000].make_ascii_lowercase();
+    contigs.push(lower);
+    (contigs.into_iter().enumerate()).map(|(i, letters)| (format!("contig{i}"), letters)).collect()
+}
+
+/// All seeds of the sequences, by their hashes: where they are and which strand was hashed.
+fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<(u64, bool)>> {
+    let mut seeds: HashMap<u64, Vec<(u64, bool)>> = HashMap::new();
+    for (contig, (_, letters)) in index.contigs().iter().zip(contigs) {
+        let mut packed: Vec<u64> = letters.chunks(WORD).map(crate::bases::pack_word).collect();
+        packed.extend([0; 2]);
+        Finder::default().find(&packed, 0, letters.len(), |seed| {
+            let at = seed.at as usize;
+            if letters[at..at + SEED].iter().all(|&letter| is_base(letter)) {
+                seeds.entry(seed.hash).or_default().push((contig.start + at as u64, seed.reverse));
+            }
+        });
+    }
+    seeds
+}
+
+/// All that slots and lists say a seed may be.
+fn looked_up(view: &View<'_>, hash: u64) -> (Vec<(u64, bool)>, Vec<Vec<(u64, bool)>>) {
+    let (mut own, mut lists) = (Vec::new(), Vec::new());
+    view.slots(view.address(hash), |slot| match slot {
+        Slot::Place(at, reverse) => own.push((at, reverse)),
+        Slot::List(at) => {
+            let list = view.list(at);
+            let on = |reverse| list.on(reverse).map(move |at| (at, reverse));
+            let all: Vec<_> = on(false).chain(on(true)).collect();
+            assert_eq!(all.len(), list.len());
+            lists.push(all);
+        }
+    });
+    (own, lists)
+}
+
+#[test]
+fn bases_are_the_references_and_holes_where_it_has_none() {
+    let contigs = reference(1);
+    let index = index(&contigs);
+    let view = index.view();
+    assert_eq!(index.contigs().len(), contigs.len());
+    for (contig, (name, letters)) in index.contigs().iter().zip(&contigs) {
+        assert_eq!((&contig.name, contig.length), (name, letters.len() as u64));
+        for (at, letter) in (contig.start..).zip(letters) {
+            let hole = !view.holes_in(at..at + 1).is_empty();
+            assert_eq!(hole, !is_base(*letter));
+            assert!(hole || LETTERS[usize::from(view.base(at))] == letter.to_ascii_uppercase());
+        }
+    }
+}
+
+#[test]
+fn every_seed_is_found_where_it_is_and_none_over_a_hole() {
+    let contigs = reference(2);
+    let index = index(&contigs);
+    let view = index.view();
+    let seeds = true_seeds(&index, &contigs);
+    let (mut listed, mut all) = (0, Vec::new());
+    for (&hash, places) in &seeds {
+        let (own, mut lists) = looked_up(&view, hash);
+        if places.len() <= OWN_SLOTS {
+            assert!(places.iter().all(|place| own.contains(place)), "{places:?}: {own:?}");
+        } else {
+            listed += 1;
+            let mut places = places.clone();
+            places.sort_unstable_by_key(|&(at, reverse)| (reverse, at));
+            assert!(lists.contains(&places), "{places:?}: {lists:?}");
+            lists.retain(|list| *list == places);
+            assert_eq!(lists.len(), 1, "a list stands once");
+        }
+        all.extend_from_slice(places);
+    }
+    assert!(listed > 100, "{listed} lists");
+    // And there is nothing else in it.
+    let mut found = Vec::new();
+    for bucket in view.buckets {
+        for slot in 0..(bucket.about >> COUNT_SHIFT & 15) as usize {
+            match bucket.about >> slot & 1 {
+                1 => {
+                    let list = view.list(bucket.places[slot]);
+                    found.extend(
+                        [false, true]
+                            .into_iter()
+                            .flat_map(|strand| list.on(strand).map(move |at| (at, strand))),
+                    );
+                }
+                _ => found.push((u64::from(bucket.places[slot]), bucket.tags[slot] >> 7 == 1)),
+            }
+        }
+    }
+    all.sort_unstable();
+    found.sort_unstable();
+    assert!(all == found, "{} seeds, {} in the index", all.len(), found.len());
+}
+
+#[test]
+fn the_bytes_are_the_same_for_any_number_of_threads() {
+    let contigs = reference(3);
+    let one = bytes(&contigs, 1);
+    for threads in [2, 5] {
+        assert!(*bytes(&contigs, threads) == *one, "{threads} threads");
+    }
+}
+
+/// A small reference with three sequences and three holes.
+fn small() -> Vec<(String, Vec<u8>)> {
+    let mut dice = Dice(4);
+    [("a", 300), ("bc", 40), ("d", 100)]
+        .map(|(name, n)| {
+            let mut letters = dice.bases(n);
+            letters[n / 2..n / 2 + 7].fill(b'N');
+            (name.to_owned(), letters)
+        })
+        .to_vec()
+}
+
+#[test]
+fn an_index_cut_anywhere_is_refused() {
+    let whole = bytes(&small(), 1);
+    for length in 0..whole.len() {
+        let expected = if length < MAGIC.len() + size_of::<Head>() { Error::Other } else { Error::Damaged };
+        assert_eq!(Index::new(&whole[..length]).unwrap_err(), expected, "{length} bytes");
+    }
+    assert_eq!(Index::new(Held::new(&[&whole[..], &[0]].concat())).unwrap_err(), Error::Damaged);
+}
+
+#[test]
+fn a_head_with_other_bits_is_refused_or_makes_sense() {
+    let mut whole = bytes(&small(), 1);
+    let words = Index::new(&whole[..]).unwrap().words.start;
+    let sections = MAGIC.len() + size_of::<Head>();
+    let mut refused = 0;
+    for at in 0..words {
+        for change in [1u8, 2, 4, 8, 16, 32, 64, 128, 255] {
+            whole.change(at, |byte| byte ^ change);
+            match Index::new(&whole[..]) {
+                Err(error) => {
+                    refused += 1;
+                    let expected = match at {
+                        0..7 => Error::Other,
+                        7 => Error::Version,
+                        _ => Error::Damaged,
+                    };
+                    assert_eq!(error, expected, "byte {at}");
+                }
+                Ok(index) => {
+                    assert!(at >= MAGIC.len());
+                    let view = index.view();
+                    let bases = 32 * view.words.len() as u64;
+                    assert!(
+                        view.contigs
+                            .iter()
+                            .all(|contig| contig.start >= EDGE && contig.end() + EDGE <= bases)
+                    );
+                    for at in (0..bases + 70_000).step_by(50) {
+                        view.contig_at(at);
+                        view.holes_in(at..at + 40);
+                    }
+                }
+            }
+            whole.change(at, |byte| byte ^ change);
+        }
+    }
+    assert!(refused > 9 * sections / 2, "{refused}");
+    Index::new(&whole[..]).unwrap();
+}
+
+#[test]
+fn sequences_and_holes_are_those_of_a_naive_search() {
+    let contigs = reference(5);
+    let index = index(&contigs);
+    let view = index.view();
+    let bases = 32 * view.words.len() as u64;
+    let mut dice = Dice(6);
+    let edges = (view.contigs.iter().flat_map(|contig| [contig.start, contig.end()]))
+        .chain(view.holes.iter().flat_map(|hole| [hole.start, hole.end]))
+        .chain([0, 1 << 16, 2 << 16, bases, 2 * bases])
+        .flat_map(|at| [at.saturating_sub(1), at, at + 1]);
+    let random: Vec<u64> = (0..5000).map(|_| dice.roll(bases as usize) as u64).collect();
+    for at in edges.chain(random) {
+        let naive =
+            view.contigs.iter().position(|contig| at < contig.end()).unwrap_or(view.contigs.len() - 1);
+        assert_eq!(view.contig_at(at), naive, "{at}");
+        assert_eq!(view.bounds(at), view.contigs[naive].start..view.contigs[naive].end());
+        for length in [1, 25, 300, 100_000] {
+            let range = at..at + length;
+            let naive: Vec<_> =
+                view.holes.iter().filter(|hole| hole.start < range.end && range.start < hole.end).collect();
+            assert_eq!(view.holes_in(range).iter().collect::<Vec<_>>(), naive);
+        }
+    }
+}
+
+#[test]
+fn a_piece_that_cannot_be_written_ends_it() {
+    #[derive(Debug, PartialEq)]
+    struct Full;
+    impl From<Error> for Full {
+        fn from(_: Error) -> Full {
+            Full
+        }
+    }
+    let mut calls = 0;
+    loop {
+        let mut built = Built::default();
+        for (name, letters) in small() {
+            built.begin(name);
+            built.add(&letters);
+        }
+        let mut left = calls;
+        let made = build(built, 2, |_| {
+            left -= 1;
+            if left < 0 { Err(Full) } else { Ok(()) }
+        });
+        if made.is_ok() {
+            break;
+        }
+        calls += 1;
+    }
+    assert!(calls > 256, "every piece may be the last that has room");
+}

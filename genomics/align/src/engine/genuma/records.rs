@@ -181,7 +181,11 @@ impl Format<'_> {
             return;
         }
         let reference = |at: u64| {
-            if holes.iter().any(|hole| hole.contains(&at)) { b'N' } else { LETTERS[usize::from(view.base(at))] }
+            if holes.iter().any(|hole| hole.contains(&at)) {
+                b'N'
+            } else {
+                LETTERS[usize::from(view.base(at))]
+            }
         };
         let letter = |at: usize| {
             let letter = if place.reverse { read.seq[length - 1 - at] } else { read.seq[at] };
