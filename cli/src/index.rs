@@ -28,7 +28,7 @@ pub enum EngineName {
 /// Index a reference for `genuma align`.
 ///
 /// Writes beside the reference, for each engine its own files:
-///   genuma        ref.fa.gnm: 1.1 bytes a base; made in 1.6 of memory
+///   genuma        ref.fa.gnm: 1.1 bytes a base; made in 1.8 of memory
 ///   minibwa       ref.fa.l2b, ref.fa.mbw: 2.25 bytes a base; made in 11 of memory, 19 above 1 Gbp
 ///   strobealign   ref.fa.rLENGTH.sti: 10 bytes a base; depends on the length of the reads
 ///

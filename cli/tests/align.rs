@@ -23,6 +23,7 @@ fn reference() -> &'static Path {
         let said = run(["index", text(&path)]).well().stderr;
         assert!(said.contains("genome.fa.l2b") && said.contains("genome.fa.mbw made in"), "{said}");
         run(["index", "--engine", "strobealign", "--read-length", "150", text(&path)]).well();
+        run(["index", "--engine", "genuma", text(&path)]).well();
         path
     })
 }
@@ -39,7 +40,7 @@ fn align(options: &[&str]) -> common::Ended {
 
 /// Lines of SAM text but for the command in the header.
 fn lines(sam: &str) -> Vec<&str> {
-    sam.lines().filter(|line| !line.starts_with("@PG\tID:genuma")).collect()
+    sam.lines().filter(|line| !line.starts_with("@PG\tID:genuma\t")).collect()
 }
 
 fn samtools(args: &[&str]) -> String {
@@ -51,15 +52,16 @@ fn samtools(args: &[&str]) -> String {
 #[test]
 fn the_same_records_whatever_the_threads_and_wherever_they_go() {
     let folder = scratch("same");
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         let one = align(&["--engine", engine, "-t", "1"]).well();
         assert!(
             one.stdout.starts_with("@HD\tVN:1.6\tSO:unsorted\tGO:query\n@SQ\tSN:"),
             "{}",
             &one.stdout[..200]
         );
-        assert!(one.stdout.contains(&format!("\n@PG\tID:{engine}\tPN:{engine}\tVN:")));
-        assert!(one.stdout.contains(&format!("\n@PG\tID:genuma\tPN:genuma\tPP:{engine}\tVN:")));
+        let program = if engine == "genuma" { "genuma-mapper" } else { engine };
+        assert!(one.stdout.contains(&format!("\n@PG\tID:{program}\tPN:{program}\tVN:")));
+        assert!(one.stdout.contains(&format!("\n@PG\tID:genuma\tPN:genuma\tPP:{program}\tVN:")));
         let records = lines(&one.stdout).iter().filter(|line| !line.starts_with('@')).count();
         let reads: usize = data().normal.iter().map(|file| common::records(&gunzip(file)).len()).sum();
         assert!(records >= reads, "{records} records of {reads} reads");
@@ -77,7 +79,7 @@ fn the_same_records_whatever_the_threads_and_wherever_they_go() {
         align(&["--engine", engine, "-o", text(&path)]).well();
         assert!(lines(&fs::read_to_string(path).expect("SAM")) == lines(&one.stdout), "{engine}, to a file");
     }
-    assert_eq!(names(&folder), ["minibwa.sam", "strobealign.sam"]);
+    assert_eq!(names(&folder), ["genuma.sam", "minibwa.sam", "strobealign.sam"]);
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn pipes_in_and_out() {
     fs::write(&path, &mixed).expect("a file");
     let from_file = run(["align", "--interleaved", text(reference()), text(&path)]).well().stdout;
     assert!(lines(&from_file) == lines(&align(&[]).well().stdout), "a small lane is one block either way");
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         let command = ["align", "--interleaved", "--engine", engine, text(reference())];
         let file = run(command.iter().chain(&[text(&path)])).well().stdout;
         let piped = genuma()

@@ -26,6 +26,7 @@ fn indexed(folder: &Path) -> PathBuf {
     fs::copy(data().folder.join("genome.fa"), &path).expect("a copy");
     run(["index", text(&path)]).well();
     run(["index", "--engine", "strobealign", text(&path)]).well();
+    run(["index", "--engine", "genuma", text(&path)]).well();
     path
 }
 
@@ -54,6 +55,8 @@ fn wishes_that_cannot_be_fulfilled() {
     for (args, words) in [
         (&[reference, reads, "-o", "x.cram"][..], "give a name that ends in .sam or .bam"),
         (&[reference, reads, "--mark-duplicates"], "add -o x.bam"),
+        (&[reference, reads, "-B", "3"], "options of bwa mem are for --engine genuma"),
+        (&[reference, reads, "--engine", "genuma", "-A", "0"], "a match must have a score"),
         (&[reference, reads, reads, reads], "has no mate file"),
         (&[reference, reads, "-R", "SM:x"], "has no ID"),
         (&[reference, reads, "-R", "ID:x", "-R", "ID:y"], "2 read groups for 1 lanes"),
@@ -85,7 +88,7 @@ fn reads_that_are_not_right() {
     other.swap(a, b);
     gzip(path("swapped.fq.gz"), &other.concat());
     gzip(path("nothing.fq.gz"), b"");
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         let refused = |file: &str, parts: &[&str]| {
             refused(&folder, &["--engine", engine, reference, text(&path(file)), two], 1, parts);
         };
@@ -112,7 +115,7 @@ fn reads_that_are_odd_are_aligned() {
         read("plain", &sequence[5000..5150]),
     ];
     fs::write(folder.join("odd.fq"), reads.concat()).expect("a file");
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         let odd = folder.join("odd.fq");
         let out = folder.join("odd.sam");
         let command = ["align", "--engine", engine, text(reference()), text(&odd), "-o", text(&out)];
@@ -122,6 +125,12 @@ fn reads_that_are_odd_are_aligned() {
             let words = "no index for reads of 20060 bp; make it with `genuma index --engine strobealign --read-length 20060";
             assert!(ended.code == Some(1) && ended.stderr.contains(words), "{}", ended.stderr);
             run(["index", "--engine", engine, "--read-length", "20060", text(reference())]).well();
+        }
+        // genuma's own has a longest read.
+        if engine == "genuma" {
+            let words = "read long: longer than 2000 bp: align it with --engine minibwa";
+            refused(&folder, &command[1..5], 1, &[words]);
+            continue;
         }
         run(command).well();
         let sam = fs::read_to_string(&out).expect("SAM");
@@ -146,7 +155,8 @@ fn indexes_that_are_not_the_right_ones() {
     let file = |extension: &str| folder.join(format!("genome.fa.{extension}"));
     let sti = names(&folder).into_iter().find(|name| name.ends_with(".sti")).expect("an index");
     let sti = sti.strip_prefix("genome.fa.").expect("its name").to_owned();
-    for (engine, extension) in [("minibwa", "mbw"), ("minibwa", "l2b"), ("strobealign", sti.as_str())] {
+    let sti = ("strobealign", sti.as_str());
+    for (engine, extension) in [("genuma", "gnm"), ("minibwa", "mbw"), ("minibwa", "l2b"), sti] {
         let index = file(extension);
         let whole = fs::read(&index).expect("an index");
         let mut flipped = whole.clone();
@@ -164,13 +174,13 @@ fn indexes_that_are_not_the_right_ones() {
     // The reference is another one than it was.
     let genome = fs::read_to_string(&path).expect("a genome");
     fs::write(&path, genome.replacen("ACG", "ATG", 5)).expect("a file");
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         refused(&folder, &["--engine", engine, text(&path), reads], 1, &["not an index of", "as it is now"]);
     }
     // Nothing of a reference that is none.
     fs::write(folder.join("none.fa"), "ACGT\n").expect("a file");
     let before = names(&folder);
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         let ended = run(["index", "--engine", engine, text(&folder.join("none.fa"))]);
         assert!(ended.code == Some(1) && ended.stderr.contains("none.fa"), "{}", ended.stderr);
         assert_eq!(names(&folder), before);

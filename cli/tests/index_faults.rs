@@ -152,7 +152,7 @@ fn made_on_a_disk_that_fills() {
         let output = shell.output().expect("a shell");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         let args = ["index", "--engine", engine, text(&genome)].map(str::to_owned);
         for kib in [0, 1, 5, 8, 20, 40] {
             let (code, said) = limited(kib, &args);
@@ -191,7 +191,7 @@ fn of_what_is_no_file() {
     let folder = scratch("special");
     let pipe = folder.join("pipe.fa");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-    for engine in ["minibwa", "strobealign"] {
+    for engine in ["genuma", "minibwa", "strobealign"] {
         // Reading the memory of a process from its start is an error of the system.
         for (path, what) in [("/proc/self/mem", "/proc/self/mem: "), (text(&folder), "regular file")] {
             let ended = run(["index", "--engine", engine, path]);

@@ -255,7 +255,7 @@ fn names_that_sam_forbids_are_refused_at_once() {
         let parts = ["genome.fa: line 1: sequence name", words, "which SAM and VCF forbid: rename it"];
         refused(&others.call(&out), 1, &parts);
         assert!(!out.exists());
-        for engine in ["minibwa", "strobealign"] {
+        for engine in ["genuma", "minibwa", "strobealign"] {
             refused(&["index", "--engine", engine, text(&path)], 1, &parts);
         }
         assert_eq!(names(&folder), ["genome.fa"]);

@@ -128,6 +128,11 @@ impl Packed {
         self.reads.len()
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
+    }
+
     /// Length (bp) of a read.
     #[inline(always)]
     pub fn length(&self, i: usize) -> usize {

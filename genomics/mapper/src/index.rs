@@ -394,6 +394,11 @@ impl<'a> List<'a> {
         self.counts.iter().map(|&n| n as usize).sum::<usize>().min(self.places.len())
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Those where the k-mer was hashed (packed bases), or those where its reverse complement was, in order.
     #[inline(always)]
     pub fn on(&self, reverse: bool) -> impl Iterator<Item = u64> + Clone + use<'a> {

@@ -39,7 +39,7 @@ pub struct Inserts {
     /// FF, FR, RF, RR.
     pub all: [Option<Insert>; 4],
     /// The greatest distance of any (bp), less one.
-    farthest: u64,
+    pub farthest: u64,
 }
 
 /// Distance between the ends of mates that were sequenced first (bp), and their orientation; of mates on one sequence. `ends` are those ends.

@@ -378,7 +378,7 @@ pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting]) -> u16 {
 #[inline(always)]
 pub(crate) fn better(place: &mut Place, found: Place) {
     if found.total > place.total {
-        *place = Place { differing: place.differing, votes: place.votes, ..found };
+        *place = Place { differing: place.differing, votes: place.votes, formed: true, ..found };
     }
 }
 
@@ -525,7 +525,7 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
     }
     places.sort_unstable_by_key(|place| (-place.score, place.left, place.reverse));
     let near = places[0].score - KEPT * options.equal;
-    let mut kept = 0;
+    let (mut kept, mut gapped) = (0, false);
     for i in 0..places.len() {
         let place = places[i];
         let elsewhere =
@@ -534,9 +534,16 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
             place.score >= near || place.score >= options.least && places[..kept].iter().all(elsewhere);
         // One found beside its mate says more than one among many.
         let room = kept < MOST || place.votes == 0;
-        if matters && room && !places[..kept].iter().any(|other| other.alike(&place)) {
+        if !matters || !room {
+            continue;
+        }
+        // Seeds give each diagonal once.
+        let gaps = place.formed;
+        let form = (gapped || gaps || place.votes == 0) && places[..kept].iter().any(|other| other.alike(&place));
+        if !form {
             places[kept] = place;
             kept += 1;
+            gapped |= gaps || place.votes == 0;
         }
     }
     places.truncate(kept);

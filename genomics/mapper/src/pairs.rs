@@ -24,6 +24,11 @@ const COPIED: f64 = 0.7;
 const FITTING: i32 = 6;
 /// So many places are looked at whether or not they join.
 const ALL: usize = 256;
+/// Places of a read that are held against all of its mate.
+const FEW: usize = 4;
+/// Joined places that wait for the reference before they are looked at; lists that are asked for ahead.
+const TOGETHER: usize = 64;
+const LISTS: usize = 3;
 /// Joined places that are looked at; of those of a read without any.
 const BEHIND: i32 = 15;
 const JOINED: usize = 4_000;
@@ -159,11 +164,15 @@ pub struct State {
     kept: [Vec<Key>; 2],
     buffers: [Vec<Key>; 2],
     candidates: Vec<Place>,
+    /// What pairs joined and was not looked at, and up to where it is whose.
+    pending: Vec<Place>,
+    readers: Vec<(usize, usize)>,
     jobs: Vec<Job>,
     aligner: crate::gapped::Aligner,
     masks: Box<MasksBox>,
     counts: Vec<u32>,
     ends: [Vec<u64>; 2],
+    order: Vec<(u64, u32)>,
     answers: [Answer; 2],
 }
 
@@ -193,8 +202,13 @@ pub fn finish<E>(
             state.begin(draft);
             if paired {
                 for pair in 0..draft.about.len() / 2 {
+                    State::prefetch(&job, draft, 2 * pair + 4);
                     state.join(&job, draft, 2 * pair);
+                    if state.pending.len() >= TOGETHER {
+                        state.look_at_pending(&job, draft);
+                    }
                 }
+                state.look_at_pending(&job, draft);
             }
             for read in 0..draft.about.len() {
                 state.sample(&job, draft, read);
@@ -242,21 +256,34 @@ impl State {
     /// All pairs of places of two mates that lie as mates do, the best first.
     #[inline(always)]
     fn combine(&mut self, job: &Finishing<'_>, first: usize) {
-        let State { reads, combined, ends, .. } = self;
+        let State { reads, combined, ends, order, .. } = self;
         combined.clear();
         let (one, two) = (&reads[first], &reads[first + 1]);
         for (ends, read) in ends.iter_mut().zip([one, two]) {
             ends.clear();
             ends.extend(read.places.iter().map(|place| first_base(place, read.length)));
         }
-        for (x, a) in one.places.iter().enumerate() {
-            for (y, b) in two.places.iter().enumerate() {
-                let Some(worth) = job.inserts.worth([ends[0][x], ends[1][y]], [a.reverse, b.reverse]) else {
-                    continue;
-                };
-                if job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
-                    combined.push(Combined { score: a.score + b.score + worth, which: [x as u16, y as u16] });
-                }
+        let [one_ends, two_ends] = &*ends;
+        let mut add = |x: usize, y: usize| {
+            let (a, b) = (&one.places[x], &two.places[y]);
+            let Some(worth) = job.inserts.worth([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else { return };
+            if job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
+                combined.push(Combined { score: a.score + b.score + worth, which: [x as u16, y as u16] });
+            }
+        };
+        if one_ends.len().min(two_ends.len()) < FEW {
+            for x in 0..one_ends.len() {
+                (0..two_ends.len()).for_each(|y| add(x, y));
+            }
+        } else {
+            // Both in order: those that are near each other.
+            order.clear();
+            order.extend(two_ends.iter().copied().zip(0u32..));
+            order.sort_unstable();
+            for (x, &end) in one_ends.iter().enumerate() {
+                let near = order.partition_point(|other| other.0 + job.inserts.farthest < end);
+                let near = order[near..].iter().take_while(|other| other.0 <= end + job.inserts.farthest);
+                near.for_each(|other| add(x, other.1 as usize));
             }
         }
         combined.sort_unstable_by_key(|pair| (-pair.score, pair.which));
@@ -367,12 +394,36 @@ impl State {
                 });
                 read.waiting = true;
             }
-            self.candidates.clear();
             for key in &*kept {
                 job.view.prefetch_bases(key.left());
-                self.candidates.push(key.place());
+                self.pending.push(key.place());
             }
-            self.look(job, draft, i);
+            self.readers.push((i, self.pending.len()));
+        }
+    }
+
+    /// Looks at what pairs joined, the reference having had time to come.
+    #[inline(always)]
+    fn look_at_pending(&mut self, job: &Finishing<'_>, draft: &Draft) {
+        let mut from = 0;
+        for n in 0..self.readers.len() {
+            let (read, to) = self.readers[n];
+            self.candidates.clear();
+            self.candidates.extend_from_slice(&self.pending[from..to]);
+            self.look(job, draft, read);
+            from = to;
+        }
+        self.pending.clear();
+        self.readers.clear();
+    }
+
+    /// Asks for the lists that a pair may join.
+    #[inline(always)]
+    fn prefetch(job: &Finishing<'_>, draft: &Draft, first: usize) {
+        for read in first..(first + 2).min(draft.about.len()) {
+            for list in draft.waiting_of(read).iter().take(LISTS) {
+                job.view.prefetch_list(list.list);
+            }
         }
     }
 
@@ -589,8 +640,7 @@ impl State {
             reads.map(|read| quality::copies(read.about.copies)).into_iter().fold(f64::MAX, f64::min)
                 * COPIED;
         let of_pair = quality::of_pair(pair.score - next, near as u32, copied, options);
-        for mate in 0..2 {
-            let read = reads[mate];
+        for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);
             let own = alone(read, which, options);
             // A mate lends what it knows, 40 points at most.

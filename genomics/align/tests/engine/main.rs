@@ -3,5 +3,6 @@
 
 mod peers;
 mod data;
+mod genuma;
 mod minibwa;
 mod strobealign;

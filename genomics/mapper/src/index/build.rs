@@ -338,18 +338,18 @@ fn filled(entries: &[Entry], each: u64, wide: u32, start: u32) -> Result<(Vec<Bu
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::Dice;
+    use super::super::tests::{Dice, Seen};
     use super::super::{Slot, View};
     use super::*;
 
     /// Seeds of one partition at places beyond 2^32: a hash and its places.
-    fn made_up(wide: u32, seeds: usize, dice: &mut Dice) -> (Vec<Entry>, Vec<(u64, Vec<(u64, bool)>)>) {
-        let mut all: Vec<(u64, Vec<(u64, bool)>)> = Vec::new();
+    fn made_up(wide: u32, seeds: usize, dice: &mut Dice) -> (Vec<Entry>, Vec<(u64, Vec<Seen>)>) {
+        let mut all: Vec<(u64, Vec<Seen>)> = Vec::new();
         let mut entries = Vec::new();
         for i in 0..seeds {
             let hash = (dice.roll(1 << 28) as u64) << 28 | dice.roll(1 << 28) as u64;
             let copies = if i % 10 == 0 { 4 + dice.roll(60) } else { 1 + i % 3 };
-            let mut places: Vec<(u64, bool)> =
+            let mut places: Vec<Seen> =
                 (0..copies).map(|_| (dice.roll(1 << (32 + wide)) as u64, dice.roll(2) == 1)).collect();
             places.sort_unstable_by_key(|&(at, reverse)| (reverse, at));
             for &(place, reverse) in &places {

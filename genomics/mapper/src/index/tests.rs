@@ -99,9 +99,12 @@ fn reference(seed: u64) -> Vec<(String, Vec<u8>)> {
     (contigs.into_iter().enumerate()).map(|(i, letters)| (format!("contig{i}"), letters)).collect()
 }
 
+/// Where a seed is, and whether its reverse complement was hashed.
+pub(crate) type Seen = (u64, bool);
+
 /// All seeds of the sequences, by their hashes: where they are and which strand was hashed.
-fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<(u64, bool)>> {
-    let mut seeds: HashMap<u64, Vec<(u64, bool)>> = HashMap::new();
+fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64, Vec<Seen>> {
+    let mut seeds: HashMap<u64, Vec<Seen>> = HashMap::new();
     for (contig, (_, letters)) in index.contigs().iter().zip(contigs) {
         let mut packed: Vec<u64> = letters.chunks(WORD).map(crate::bases::pack_word).collect();
         packed.extend([0; 2]);
@@ -116,7 +119,7 @@ fn true_seeds(index: &Index<Held>, contigs: &[(String, Vec<u8>)]) -> HashMap<u64
 }
 
 /// All that slots and lists say a seed may be.
-fn looked_up(view: &View<'_>, hash: u64) -> (Vec<(u64, bool)>, Vec<Vec<(u64, bool)>>) {
+fn looked_up(view: &View<'_>, hash: u64) -> (Vec<Seen>, Vec<Vec<Seen>>) {
     let (mut own, mut lists) = (Vec::new(), Vec::new());
     view.slots(view.address(hash), |slot| match slot {
         Slot::Place(at, reverse) => own.push((at, reverse)),

@@ -1,0 +1,414 @@
+//! genuma's own engine: what its records say of each other, of the reads and of the reference.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use genuma_align::engine::genuma::{Options, Scores, build_index};
+use genuma_align::engine::{Engine, Error, Genuma, Layout, seal};
+use genuma_align::sam::{parse_line, records};
+use genuma_machine::processor::Vectors;
+use tempfile::TempDir;
+
+use crate::data::{
+    Dice, Read, answer, answer_in_parallel, blocks, genome, lines, pairs, revcomp, singles, write_fasta,
+};
+
+struct Bench {
+    folder: TempDir,
+    genome: Vec<(String, Vec<u8>)>,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let (folder, genome) = (tempfile::tempdir().unwrap(), genome(seed));
+        write_fasta(&folder.path().join("ref.fa"), &genome);
+        build_index(&folder.path().join("ref.fa"), &folder.path().join("ref.fa"), 2).unwrap();
+        Bench { folder, genome }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn load(&self, options: Options) -> Result<Genuma, Error> {
+        Genuma::load(&self.path("ref.fa"), &self.path("ref.fa"), options, 2)
+    }
+
+    /// The sequence of that name.
+    fn sequence(&self, name: &str) -> &[u8] {
+        &self.genome.iter().find(|(other, _)| other == name).unwrap().1
+    }
+}
+
+/// A line of SAM.
+#[derive(Debug)]
+struct Line {
+    name: String,
+    flag: u16,
+    contig: String,
+    position: usize,
+    quality: i32,
+    cigar: String,
+    next: (String, usize),
+    length: i64,
+    seq: String,
+    tags: Vec<(String, String)>,
+}
+
+impl Line {
+    fn new(line: &str) -> Line {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let tag = |tag: &&str| (tag[..2].to_owned(), tag[5..].to_owned());
+        let next = if fields[6] == "=" { fields[2] } else { fields[6] };
+        Line {
+            name: fields[0].into(),
+            flag: fields[1].parse().unwrap(),
+            contig: fields[2].into(),
+            position: fields[3].parse().unwrap(),
+            quality: fields[4].parse().unwrap(),
+            cigar: fields[5].into(),
+            next: (next.into(), fields[7].parse().unwrap()),
+            length: fields[8].parse().unwrap(),
+            seq: fields[9].into(),
+            tags: fields[11..].iter().map(tag).collect(),
+        }
+    }
+
+    fn is(&self, bit: u16) -> bool {
+        self.flag & bit != 0
+    }
+
+    fn is_primary(&self) -> bool {
+        !self.is(0x900)
+    }
+
+    fn tag(&self, name: &str) -> Option<&str> {
+        let mut all = self.tags.iter().filter(|(tag, _)| tag == name);
+        let first = all.next().map(|(_, text)| text.as_str());
+        assert!(all.next().is_none(), "{name} stands twice: {self:?}");
+        first
+    }
+
+    fn number(&self, name: &str) -> i32 {
+        self.tag(name).unwrap().parse().unwrap()
+    }
+
+    fn place(&self) -> (String, usize) {
+        (self.contig.clone(), self.position)
+    }
+
+    fn operations(&self) -> Vec<(usize, char)> {
+        let mut n = 0;
+        let mut all = Vec::new();
+        for letter in self.cigar.chars().filter(|_| self.cigar != "*") {
+            match letter.to_digit(10) {
+                Some(digit) => n = 10 * n + digit as usize,
+                None => all.push((std::mem::take(&mut n), letter)),
+            }
+        }
+        all
+    }
+
+    /// What another record of the same read says of this one in its `SA`.
+    fn as_piece(&self) -> String {
+        let strand = if self.is(0x10) { '-' } else { '+' };
+        let cigar = self.cigar.replace('H', "S");
+        format!("{},{},{strand},{cigar},{},{}", self.contig, self.position, self.quality, self.number("NM"))
+    }
+}
+
+/// Fails unless a record's operations, bases and tags are those of the read and the reference.
+fn check_record(bench: &Bench, scores: &Scores, read: &Read, line: &Line) {
+    let seq = if line.is(0x10) { revcomp(&read.seq) } else { read.seq.clone() };
+    if line.is(0x4) {
+        assert_eq!((line.cigar.as_str(), line.quality, line.is(0x2)), ("*", 0, false));
+        return;
+    }
+    let operations = line.operations();
+    let count = |kinds: &str| operations.iter().filter(|o| kinds.contains(o.1)).map(|o| o.0).sum::<usize>();
+    assert_eq!(count("MISH"), seq.len());
+    assert!(operations.iter().all(|o| o.0 > 0) && operations.windows(2).all(|two| two[0].1 != two[1].1));
+    let reference = bench.sequence(&line.contig);
+    assert!(line.position > 0 && line.position - 1 + count("MD") <= reference.len());
+    let (mut at, mut target, mut equal, mut md) = (0, line.position - 1, 0, String::new());
+    let (mut score, mut differences, mut shown) = (0, 0, Vec::new());
+    for (n, kind) in operations {
+        match kind {
+            'M' => {
+                for _ in 0..n {
+                    let (letter, there) = (seq[at], reference[target]);
+                    if letter == there {
+                        equal += 1;
+                    } else {
+                        md += &format!("{equal}{}", there as char);
+                        (equal, differences) = (0, differences + 1);
+                    }
+                    score += match (letter, there) {
+                        (b'N', _) => -1,
+                        _ if letter == there => scores.equal,
+                        _ => -scores.differs,
+                    };
+                    (at, target) = (at + 1, target + 1);
+                }
+            }
+            'D' => {
+                md += &format!("{equal}^{}", String::from_utf8_lossy(&reference[target..target + n]));
+                (target, equal, differences) = (target + n, 0, differences + n);
+                score -= scores.open[0] + n as i32 * scores.extend[0];
+            }
+            'I' => {
+                (at, differences) = (at + n, differences + n);
+                score -= scores.open[1] + n as i32 * scores.extend[1];
+            }
+            _ => at += n,
+        }
+        if kind != 'H' && kind != 'D' {
+            shown.extend_from_slice(&seq[at - n..at]);
+        }
+    }
+    md += &equal.to_string();
+    assert_eq!((line.tag("MD"), line.number("NM")), (Some(md.as_str()), differences as i32));
+    // What the reference has none of is some base to the mapper.
+    let holes = reference[line.position - 1..target].contains(&b'N');
+    assert!(holes || line.number("AS") == score, "AS is {score}");
+    assert!(line.number("AS") >= scores.least);
+    if line.seq != "*" || line.is_primary() {
+        let shown = if shown.is_empty() { "*".into() } else { String::from_utf8(shown).unwrap() };
+        assert_eq!(line.seq, shown);
+    }
+}
+
+/// Fails unless the records of a template fit together; those of `reads`, one or two.
+fn check_template(bench: &Bench, options: &Options, reads: &[Read], lines: &[Line]) {
+    let of = |mate: usize| {
+        lines.iter().filter(move |line| reads.len() == 1 || line.is(if mate == 0 { 0x40 } else { 0x80 }))
+    };
+    let primary = |mate: usize| of(mate).find(|line| line.is_primary()).unwrap();
+    for (mate, read) in reads.iter().enumerate() {
+        let own = primary(mate);
+        assert_eq!(of(mate).filter(|line| line.is_primary()).count(), 1);
+        for line in of(mate) {
+            assert_eq!((&line.name, line.is(0x1)), (&read.name, reads.len() == 2));
+            check_record(bench, &options.scores, read, line);
+            assert!(!line.is(0x800) || !options.pieces_secondary && !line.is(0x100));
+            if reads.len() == 1 {
+                assert_eq!((line.next.clone(), line.length), (("*".into(), 0), 0));
+                assert!(!line.is(0x2 | 0x8 | 0x20 | 0x40 | 0x80));
+                continue;
+            }
+            let other = primary(1 - mate);
+            let there = if other.is(0x4) { own.place() } else { other.place() };
+            assert_eq!(line.next, there);
+            assert_eq!((line.is(0x8), line.is(0x20)), (other.is(0x4), other.is(0x10)));
+            let mapped = !other.is(0x4);
+            assert_eq!(line.tag("MC"), mapped.then_some(other.cigar.as_str()));
+            assert_eq!(line.tag("MQ"), mapped.then_some(other.quality.to_string()).as_deref());
+            if line.is(0x4) {
+                assert_eq!(line.place(), if mapped { other.place() } else { ("*".into(), 0) });
+            }
+            assert!(line.is(0x4) || line.is(0x2) == own.is(0x2));
+            assert!(mapped && line.contig == other.contig || line.length == 0);
+        }
+        // Each piece names all the others.
+        let pieces: Vec<&Line> = of(mate).filter(|line| line.tag("XS").is_some()).collect();
+        for piece in &pieces {
+            let named: BTreeSet<&str> = piece.tag("SA").unwrap_or("").split_terminator(';').collect();
+            let others: BTreeSet<String> = pieces
+                .iter()
+                .filter(|other| !std::ptr::eq(**other, *piece))
+                .map(|other| other.as_piece())
+                .collect();
+            assert!(named.iter().copied().eq(others.iter().map(String::as_str)), "{named:?}, {others:?}");
+        }
+    }
+    if let [_, _] = reads {
+        let (one, two) = (primary(0), primary(1));
+        assert_eq!(one.length + two.length, 0);
+        assert_eq!(one.is(0x2), two.is(0x2));
+        assert!(!one.is(0x2) || one.contig == two.contig);
+    }
+}
+
+/// Maps reads in pieces of many sizes, checks all records; gives how many there are.
+fn check(bench: &Bench, options: Options, reads: &[Read], layout: Layout) -> Vec<Line> {
+    let mut engine = bench.load(options.clone()).unwrap();
+    let whole = answer(&engine, &blocks(&engine, reads, layout, 1_000_000));
+    for templates in [1, 200] {
+        let blocks = blocks(&engine, reads, layout, templates);
+        assert!(answer(&engine, &blocks) == whole, "pieces of {templates}");
+        assert!(answer_in_parallel(&engine, &blocks) == whole, "pieces of {templates}, three threads");
+    }
+    let text = lines(&engine, &whole);
+    for (line, record) in text.iter().zip(records(&whole)) {
+        // As text, the one quality `*` is none.
+        if line.split('\t').nth(9).is_some_and(|seq| seq.len() == 1) {
+            continue;
+        }
+        let mut parsed = Vec::new();
+        parse_line(line.as_bytes(), engine.contigs(), &mut parsed).unwrap();
+        assert_eq!(parsed, record.unwrap(), "made from {line}");
+    }
+    for &vectors in Vectors::all() {
+        engine = engine.with_vectors(vectors);
+        assert!(answer(&engine, &blocks(&engine, reads, layout, 90)) == whole, "{vectors:?}");
+    }
+    let all: Vec<Line> = text.iter().map(|line| Line::new(line)).collect();
+    let mut templates = reads.chunks(if layout == Layout::Single { 1 } else { 2 });
+    for lines in all.chunk_by(|a, b| a.name == b.name) {
+        let reads = templates.next().unwrap();
+        let checked = std::panic::catch_unwind(|| check_template(bench, &options, reads, lines));
+        assert!(checked.is_ok(), "{layout:?}, {options:?}: {lines:#?}");
+    }
+    assert!(templates.next().is_none(), "every template has records");
+    all
+}
+
+#[test]
+fn the_records_of_a_pair_fit_together_in_pieces_of_any_size() {
+    let bench = Bench::new(41);
+    let reads = pairs(&bench.genome, 3000, 42);
+    let all = check(&bench, Options::default(), &reads, Layout::Paired);
+    let count = |bit| all.iter().filter(|line| line.is(bit)).count();
+    assert!(count(0x2) > reads.len() / 2, "{} are proper", count(0x2));
+    let [pieces, unmapped, secondary] = [0x800, 0x4, 0x100].map(count);
+    assert!(pieces > 10 && unmapped > 50 && secondary == 0, "{pieces}, {unmapped}, {secondary}");
+    check(&bench, Options::default(), &reads[..2000], Layout::Interleaved);
+    // Of few pairs nobody knows how far mates are from each other.
+    for few in [0, 1, 9] {
+        let few = check(&bench, Options::default(), &reads[..2 * few], Layout::Paired);
+        assert!(few.iter().all(|line| !line.is(0x2)));
+    }
+}
+
+#[test]
+fn the_records_of_single_reads_of_all_lengths_fit_together() {
+    let bench = Bench::new(43);
+    let mut reads = singles(&bench.genome, 44);
+    reads.retain(|read| read.seq.len() <= 2000 && !read.seq.contains(&b'U'));
+    check(&bench, Options::default(), &reads, Layout::Single);
+}
+
+#[test]
+fn options_change_what_they_are_for() {
+    let bench = Bench::new(45);
+    let reads = pairs(&bench.genome, 600, 46);
+    let mapped = |options| check(&bench, options, &reads, Layout::Paired);
+    let count = |lines: &[Line], bit| lines.iter().filter(|line| line.is(bit)).count();
+    let plain = mapped(Options::default());
+    let secondary = mapped(Options { pieces_secondary: true, ..Options::default() });
+    assert_eq!((count(&secondary, 0x100), count(&secondary, 0x800)), (count(&plain, 0x800), 0));
+    let soft = mapped(Options { soft_clips: true, ..Options::default() });
+    assert!(soft.iter().all(|line| !line.cigar.contains('H')));
+    let all = mapped(Options { all: true, ..Options::default() });
+    assert!(count(&all, 0x100) > 0 && all.iter().all(|line| line.tag("XA").is_none()));
+    assert!(plain.iter().any(|line| line.tag("XA").is_some()));
+    let unnamed = mapped(Options { named: 0, ..Options::default() });
+    assert!(unnamed.iter().all(|line| line.tag("XA").is_none()));
+    let tagged = mapped(Options { comments: true, read_groups: vec!["lane".into()], ..Options::default() });
+    assert!(tagged.iter().all(|line| line.tag("RG") == Some("lane") && line.tag("BC").is_some()));
+    for scores in [
+        Scores { least: 0, ..Scores::default() },
+        Scores { clip: [100; 2], open: [2, 1], least: 50, ..Scores::default() },
+        Scores { equal: 2, differs: 3, open: [4, 6], extend: [2, 1], clip: [0; 2], unpaired: 5, least: 40 },
+    ] {
+        mapped(Options { scores, all: true, ..Options::default() });
+    }
+}
+
+#[test]
+fn an_index_that_is_not_whole_or_of_another_reference_is_refused() {
+    let bench = Bench::new(47);
+    let refused = |what: &[&str]| match bench.load(Options::default()).map(drop) {
+        Err(error) => {
+            let said = error.to_string();
+            assert!(what.iter().all(|what| said.contains(what)), "{said}: {what:?}");
+        }
+        Ok(()) => panic!("not refused: {what:?}"),
+    };
+    let path = bench.path("ref.fa.gnm");
+    let seal = seal::path(&path);
+    let [whole, sealed, fasta] = [&path, &seal, &bench.path("ref.fa")].map(|path| fs::read(path).unwrap());
+    let mut dice = Dice(48);
+    let random: Vec<usize> = (0..20).map(|_| dice.roll(whole.len())).collect();
+    for at in (0..12).map(|i| i * 8).chain(random).chain([whole.len() - 1]) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << dice.roll(8);
+        fs::write(&path, bytes).unwrap();
+        refused(&["ref.fa.gnm", "damaged: its bytes changed since it was made", "genuma index"]);
+    }
+    for bytes in [&whole[..whole.len() - 1], &whole[..100], &[], &[&whole[..], &[0]].concat()] {
+        fs::write(&path, bytes).unwrap();
+        refused(&["ref.fa.gnm", "genuma index"]);
+    }
+    fs::write(&path, &whole).unwrap();
+    bench.load(Options::default()).unwrap();
+
+    fs::remove_file(&seal).unwrap();
+    refused(&["ref.fa.gnm.seal is missing", "genuma index"]);
+    let text = String::from_utf8(sealed.clone()).unwrap();
+    for (from, to) in
+        [("engine genuma", "engine minibwa"), ("file ref.fa.gnm", "file ref.fa.xyz"), ("seal 2", "seal 3")]
+    {
+        assert!(text.contains(from), "{text}");
+        fs::write(&seal, text.replace(from, to)).unwrap();
+        refused(&["ref.fa.gnm", "genuma index"]);
+    }
+    fs::write(&seal, &sealed).unwrap();
+
+    write_fasta(&bench.path("ref.fa"), &genome(49));
+    refused(&["ref.fa.gnm", "not an index of", "genuma index"]);
+    // Without the reference there is nothing to compare with, but the index is whole.
+    fs::remove_file(bench.path("ref.fa")).unwrap();
+    bench.load(Options::default()).unwrap();
+    fs::write(bench.path("ref.fa"), fasta).unwrap();
+    fs::remove_file(&path).unwrap();
+    refused(&["ref.fa.gnm", "no index; make it with `genuma index --engine genuma"]);
+}
+
+#[test]
+fn an_index_is_the_same_whatever_the_threads_and_a_bad_reference_is_not_indexed() {
+    let bench = Bench::new(50);
+    let made = |prefix: &str, threads| {
+        build_index(&bench.path("ref.fa"), &bench.path(prefix), threads).unwrap();
+        fs::read(bench.path(prefix).with_extension("gnm")).unwrap()
+    };
+    let whole = fs::read(bench.path("ref.fa.gnm")).unwrap();
+    assert!(made("one", 1) == whole && made("five", 5) == whole);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ref.fa");
+    for (text, what) in
+        [("", "empty"), ("ACGT\n", ">"), (">a\n>b\nACGT\n", "no bases"), (">a\nAC!T\n", "'!'")]
+    {
+        fs::write(&path, text).unwrap();
+        let error = build_index(&path, &path, 1).unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("ref.fa"), "{text:?}: {error}");
+    }
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().map(|f| f.file_name()).collect();
+    assert_eq!(left, ["ref.fa"]);
+}
+
+#[test]
+fn a_read_that_cannot_be_mapped_or_written_is_named() {
+    let bench = Bench::new(51);
+    let engine = bench.load(Options { comments: true, ..Options::default() }).unwrap();
+    let fault = |read: Read| {
+        let pieces = blocks(&engine, &[read], Layout::Single, 1);
+        let (mut state, mut drafts, mut out) = (engine.state(), Vec::new(), Vec::new());
+        engine.block(&mut state, &pieces[0], &mut drafts, &mut out).map_err(|error| error.to_string())
+    };
+    let read = |n: usize| Read {
+        name: format!("read{n}"),
+        seq: bench.genome[0].1[5000..5000 + n].to_vec(),
+        qual: vec![b'I'; n],
+        ..Read::default()
+    };
+    assert_eq!(fault(read(2000)), Ok(()));
+    let said = fault(read(2001)).unwrap_err();
+    assert!(said.contains("read read2001: longer than 2000 bp"), "{said}");
+    let said = fault(Read { comment: "1:N:0:ACGT".into(), ..read(150) }).unwrap_err();
+    assert!(said.contains("read150") && said.contains("its comment cannot be copied"), "{said}");
+    let said = fault(Read { name: "n".repeat(255), ..read(150) }).unwrap_err();
+    assert!(said.contains("255 bytes"), "{said}");
+}
