@@ -539,7 +539,8 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
         }
         // Seeds give each diagonal once.
         let gaps = place.formed;
-        let form = (gapped || gaps || place.votes == 0) && places[..kept].iter().any(|other| other.alike(&place));
+        let form =
+            (gapped || gaps || place.votes == 0) && places[..kept].iter().any(|other| other.alike(&place));
         if !form {
             places[kept] = place;
             kept += 1;

@@ -266,7 +266,9 @@ impl State {
         let [one_ends, two_ends] = &*ends;
         let mut add = |x: usize, y: usize| {
             let (a, b) = (&one.places[x], &two.places[y]);
-            let Some(worth) = job.inserts.worth([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else { return };
+            let Some(worth) = job.inserts.worth([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
+                return;
+            };
             if job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
                 combined.push(Combined { score: a.score + b.score + worth, which: [x as u16, y as u16] });
             }
