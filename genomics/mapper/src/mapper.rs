@@ -18,7 +18,7 @@ use crate::ungapped::{Masks, WORDS, differences, has_seed, placed};
 
 /// Reads that go through the stages together.
 const GROUP: usize = 64;
-/// Places of lists that are looked at before mates are, in all; shorter lists than `SHORT_LIST` are always.
+/// Places of lists that are looked at before mates are, in all; lists of `SHORT_LIST` and fewer are always.
 const FIRST_PLACES: usize = 16;
 const SHORT_LIST: usize = 12;
 /// Points behind the best that a place may be and still matter.

@@ -29,8 +29,9 @@ const FEW: usize = 4;
 /// Joined places that wait for the reference before they are looked at; lists that are asked for ahead.
 const TOGETHER: usize = 64;
 const LISTS: usize = 3;
-/// Joined places that are looked at; of those of a read without any.
+/// Points behind the best that a joined place could be with gaps and matter: its mate may make up for them.
 const BEHIND: i32 = 15;
+/// Joined places that are looked at; of those of a read without any.
 const JOINED: usize = 4_000;
 const SAMPLED: usize = 64;
 /// Bases that a pair's distance may be off before its ends are known (gaps).
