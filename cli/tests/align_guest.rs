@@ -22,6 +22,9 @@ const WISHES: [(&str, &str); 5] = [
     ("auto", "a copy on each of nodes 0-3"),
 ];
 
+/// Those that show where their arrays are.
+const ENGINES: [&str; 2] = ["minibwa", "genuma"];
+
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
@@ -43,27 +46,32 @@ fn the_index_is_where_it_was_asked_to_be() {
     // Two million bases: an index of a thousand pages.
     let data = Data::of_normal("guest", "1");
     let genome = data.folder.join("genome.fa");
-    run(["index", text(&genome)]).well();
     let reads = data.unpacked();
-    let here = run(["align", text(&genome), text(&reads[0]), text(&reads[1])]).well().stdout;
-    let records: String = here.split_inclusive('\n').filter(|line| !line.starts_with('@')).collect();
-    assert!(records.lines().count() > 10_000);
-    let expected = data.folder.join("expected.sam");
-    fs::write(&expected, records).expect("a file");
+    let expected = ENGINES.map(|engine| {
+        run(["index", "--engine", engine, text(&genome)]).well();
+        let here = ["align", "--engine", engine, text(&genome), text(&reads[0]), text(&reads[1])];
+        let here = run(here).well().stdout;
+        let records: String = here.split_inclusive('\n').filter(|line| !line.starts_with('@')).collect();
+        assert!(records.lines().count() > 10_000);
+        let expected = data.folder.join(format!("{engine}.sam"));
+        fs::write(&expected, records).expect("a file");
+        expected
+    });
 
-    let index =
-        ["l2b", "mbw", "l2b.seal"].map(|extension| data.folder.join(format!("genome.fa.{extension}")));
+    let index = ["l2b", "mbw", "l2b.seal", "gnm", "gnm.seal"]
+        .map(|extension| data.folder.join(format!("genome.fa.{extension}")));
     let program = Path::new(env!("CARGO_BIN_EXE_genuma"));
-    let files: Vec<&Path> = [program, &genome, &expected]
+    let files: Vec<&Path> = [program, &genome]
         .into_iter()
-        .chain(index.iter().chain(&reads).map(AsRef::as_ref))
+        .chain(expected.iter().chain(&index).chain(&reads).map(AsRef::as_ref))
         .collect();
     let wishes: Vec<&str> = WISHES.iter().map(|(wish, _)| *wish).collect();
     let command = format!(
-        "for wish in {}; do \
-           ./genuma align genome.fa reads_1.fq reads_2.fq -t 8 --placement $wish -o x.sam --json x.json || exit 1; \
-           echo \"JSON $(tr -d '\\n' <x.json)\"; grep -v '^@' x.sam | cmp - expected.sam || exit 1; \
-         done",
+        "for engine in {}; do for wish in {}; do \
+           ./genuma align --engine $engine genome.fa reads_1.fq reads_2.fq -t 8 --placement $wish -o x.sam --json x.json || exit 1; \
+           echo \"JSON $(tr -d '\\n' <x.json)\"; grep -v '^@' x.sam | cmp - $engine.sam || exit 1; \
+         done; done",
+        ENGINES.join(" "),
         wishes.join(" ")
     );
     let guest = Guest { nodes: 4, cpus: 2, memory: 384, more: &[("NUMAVM_SMT", "1")] };
@@ -74,8 +82,8 @@ fn the_index_is_where_it_was_asked_to_be() {
         |head: &str| outcome.output.lines().filter_map(|line| line.strip_prefix(head)).collect::<Vec<_>>();
     let runs: Vec<Value> =
         lines("JSON ").iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(runs.len(), WISHES.len());
-    for ((wish, chosen), said) in WISHES.iter().zip(&runs) {
+    assert_eq!(runs.len(), ENGINES.len() * WISHES.len());
+    for ((wish, chosen), said) in WISHES.iter().cycle().zip(&runs) {
         assert_eq!(said["placement"]["chosen"], *chosen, "{wish}: {said}");
         assert_eq!(said["placement"]["as_chosen"], true, "{wish}: {said}");
         let mut nodes: Vec<u64> =
