@@ -79,18 +79,6 @@ pub fn between(i: usize, from: usize, to: usize) -> u64 {
     first(to.saturating_sub(WORD * i)) & !first(from.saturating_sub(WORD * i))
 }
 
-/// Turns `length` bases in `words` round into `out`: `change` is done to each word that was reversed.
-#[inline(always)]
-fn turned(words: &[u64], length: usize, out: &mut Vec<u64>, change: impl Fn(u64) -> u64) {
-    let n = words.len();
-    let spare = 2 * (WORD * n - length) as u32;
-    for i in 0..n {
-        let here = change(reverse(words[n - 1 - i]));
-        let next = if i + 1 < n { change(reverse(words[n - 2 - i])) } else { 0 };
-        out.push(if spare == 0 { here } else { here >> spare | next << (64 - spare) });
-    }
-}
-
 /// Reads, packed: forward and reverse complement, and where letters are no bases.
 #[derive(Debug, Default, Clone)]
 pub struct Packed {
@@ -157,24 +145,22 @@ impl Packed {
             for (word, mask) in self.words[at..].iter_mut().zip(&masks) {
                 *word &= !(mask | mask << 1);
             }
-            self.turn(at, n, seq.len());
+            self.turn(at, n, seq.len(), reverse_complement);
             self.words.extend_from_slice(&masks);
-            let mut back = Vec::with_capacity(n);
-            turned(&masks, seq.len(), &mut back, |word| word);
-            self.words.extend_from_slice(&back);
+            self.turn(at + 2 * n, n, seq.len(), reverse);
         } else {
-            self.turn(at, n, seq.len());
+            self.turn(at, n, seq.len(), reverse_complement);
         }
         self.reads.push(Slot { at: at as u32, length: seq.len() as u32, odd });
     }
 
-    /// Appends the reverse complement of the `n` words from `at` on.
+    /// Appends the `n` words from `at` on, which have `length` bases, turned round: each word by `turned`.
     #[inline(always)]
-    fn turn(&mut self, at: usize, n: usize, length: usize) {
+    fn turn(&mut self, at: usize, n: usize, length: usize, turned: impl Fn(u64) -> u64) {
         let spare = 2 * (WORD * n - length) as u32;
         for i in 0..n {
-            let here = reverse_complement(self.words[at + n - 1 - i]);
-            let next = if i + 1 < n { reverse_complement(self.words[at + n - 2 - i]) } else { 0 };
+            let here = turned(self.words[at + n - 1 - i]);
+            let next = if i + 1 < n { turned(self.words[at + n - 2 - i]) } else { 0 };
             self.words.push(if spare == 0 { here } else { here >> spare | next << (64 - spare) });
         }
     }

@@ -8,7 +8,7 @@
 
 use genuma_machine::processor::Vectors;
 
-use crate::bases::Packed;
+use crate::bases::{Packed, between};
 use crate::gapped::{Aligner, Job};
 use crate::index::{Address, Slot, View};
 use crate::options::Options;
@@ -132,6 +132,8 @@ pub struct State {
     words: Vec<u64>,
     seeds: Vec<Seed>,
     hits: Vec<Hit>,
+    /// Those of a read, with those of its short lists.
+    more: Vec<Hit>,
     lists: Vec<Waiting>,
     /// For each read of a group: where its seeds, hits and lists end.
     ends: Vec<[usize; 3]>,
@@ -140,18 +142,8 @@ pub struct State {
     /// Places of all reads before they are settled.
     places: Vec<Place>,
     jobs: Vec<Job>,
-    pub(crate) aligner: Aligner,
-    pub(crate) masks: Box<MasksBox>,
-}
-
-/// Masks that begin as zeros.
-#[derive(Debug)]
-pub(crate) struct MasksBox(pub Masks);
-
-impl Default for MasksBox {
-    fn default() -> Self {
-        MasksBox([0; WORDS])
-    }
+    aligner: Aligner,
+    masks: Masks,
 }
 
 /// Where base 0 of a read lies if its seed at `at` lies on packed base `place`.
@@ -223,8 +215,8 @@ impl State {
             self.finder.find(&self.words, 0, strand.length, |seed| {
                 let at = seed.at as usize;
                 if !strand.odd.is_empty() {
-                    let touched = (at / 32..strand.odd.len())
-                        .any(|i| strand.odd[i] & crate::syncmers::of_seed(i, at) != 0);
+                    let touched =
+                        (at / 32..strand.odd.len()).any(|i| strand.odd[i] & between(i, at, at + SEED) != 0);
                     if touched {
                         return;
                     }
@@ -268,7 +260,7 @@ impl State {
     fn gather(&mut self, view: &View<'_>, draft: &mut Draft, reads: std::ops::Range<usize>) {
         self.candidates.clear();
         let mut before = [0; 3];
-        let mut more = Vec::new();
+        let more = &mut self.more;
         for (ends, read) in self.ends.iter().zip(reads) {
             let length = draft.packed.length(read);
             let seeds = &self.seeds[before[0]..ends[0]];
@@ -310,7 +302,7 @@ impl State {
             about.seeds = (from, draft.seeds.len() as u32);
             about.sure = sure(&draft.seeds[from as usize..], waiting);
             let first = self.candidates.len();
-            gathered(view, &mut more, &mut self.candidates);
+            gathered(view, more, &mut self.candidates);
             about.places = (first as u32, self.candidates.len() as u32);
             draft.about.push(about);
         }
@@ -330,9 +322,17 @@ impl State {
             let first = self.places.len();
             self.of_one.clear();
             self.of_one.extend_from_slice(&self.candidates[from as usize..to as usize]);
-            let (candidates, masks) = (&mut self.of_one, &mut self.masks.0);
+            let (candidates, masks) = (&mut self.of_one, &mut self.masks);
             without_gaps(view, options, &draft.packed, read, candidates, None, masks, &mut self.places);
-            jobs(options, read, draft.packed.length(read), &self.places, first, RIVAL, &mut self.jobs);
+            jobs(
+                options,
+                read,
+                draft.packed.length(read),
+                &self.places,
+                first,
+                RIVAL * options.equal,
+                &mut self.jobs,
+            );
             draft.about[read].places = (first as u32, self.places.len() as u32);
         }
     }
@@ -434,11 +434,11 @@ pub(crate) fn without_gaps(
     let strands = [packed.strand(read, false), packed.strand(read, true)];
     let length = strands[0].length;
     let full = length as i32 * options.equal;
-    let lost = options.equal + options.differs;
+    let (lost, near) = (options.equal + options.differs, NEAR * options.equal);
     let limit = (view.words.len() - WORDS - 2) as u64 * 32;
     let first = places.len();
     // What the best diagonal is worth from end to end: others need not be looked at closely if they cannot come near.
-    let mut least = best.unwrap_or(i32::MIN / 2) - NEAR;
+    let mut least = best.unwrap_or(i32::MIN / 2) - near;
     for i in 0..candidates.len() {
         let candidate = &mut candidates[i];
         candidate.differing = u16::MAX;
@@ -449,7 +449,7 @@ pub(crate) fn without_gaps(
         let differing = differences(view.words, candidate.left, strand, masks);
         if has_seed(masks, usize::from(candidate.anchor)) {
             candidate.differing = differing as u16;
-            least = least.max(full - lost * differing as i32 - NEAR);
+            least = least.max(full - lost * differing as i32 - near);
             if candidates.len() == 1 {
                 let mut place = candidates[0];
                 placed(view, masks, strand, &mut place, false, options);
@@ -500,7 +500,7 @@ pub(crate) fn jobs(
     let mut n = 0;
     for (i, place) in places.iter().enumerate().skip(first) {
         let rival = i > first;
-        if rival && (place.most < best - behind || place.most < place.total + WORTH_IT) {
+        if rival && (place.most < best - behind || place.most < place.total + WORTH_IT * options.equal) {
             continue;
         }
         // Another diagonal of the same alignment, which the wider band of a better one has.
@@ -528,8 +528,7 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
     let (mut kept, mut gapped) = (0, false);
     for i in 0..places.len() {
         let place = places[i];
-        let elsewhere =
-            |other: &Place| 2 * other.overlap(&place, length) < other.aligned().min(place.aligned());
+        let elsewhere = |other: &Place| place.elsewhere(other, length);
         let matters =
             place.score >= near || place.score >= options.least && places[..kept].iter().all(elsewhere);
         // One found beside its mate says more than one among many.

@@ -5,11 +5,11 @@ use genuma_machine::processor::Vectors;
 use crate::gapped::Job;
 use crate::index::View;
 use crate::insert::{Inserts, first_base};
-use crate::mapper::{About, Draft, MasksBox, Waiting, better, jobs, listed, settled, sure, without_gaps};
+use crate::mapper::{About, Draft, Waiting, better, jobs, listed, settled, sure, without_gaps};
 use crate::options::{LONGEST, Options};
 use crate::place::Place;
 use crate::quality;
-use crate::ungapped::{differences, placed, scan};
+use crate::ungapped::{Masks, differences, placed, scan};
 
 /// Places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
 /// as few places were looked at; and places in all.
@@ -170,7 +170,7 @@ pub struct State {
     readers: Vec<(usize, usize)>,
     jobs: Vec<Job>,
     aligner: crate::gapped::Aligner,
-    masks: Box<MasksBox>,
+    masks: Masks,
     counts: Vec<u32>,
     ends: [Vec<u64>; 2],
     order: Vec<(u64, u32)>,
@@ -305,12 +305,13 @@ impl State {
         // A place that was not looked at differs elsewhere, too.
         let bounds = [one, two].map(|read| quality::unseen(read.about.sure + 1, read.length, options));
         let full = (one.length + two.length) as i32 * options.equal;
+        let rescuer = RESCUER * options.equal;
         self.combine(job, first);
         let top = self.combined.first().map_or(0, |pair| pair.score);
         let wanted = if waiting[0] && waiting[1] {
             top - options.unpaired - 1 < bounds[0] + bounds[1]
         } else {
-            waiting[0] && bests[1] < RESCUER || waiting[1] && bests[0] < RESCUER
+            waiting[0] && bests[1] < rescuer || waiting[1] && bests[0] < rescuer
         };
         if !wanted {
             return;
@@ -463,10 +464,18 @@ impl State {
             i,
             &mut self.candidates,
             Some(best),
-            &mut self.masks.0,
+            &mut self.masks,
             places,
         );
-        jobs(job.options, i, draft.packed.length(i), places, first, BEHIND, &mut self.jobs);
+        jobs(
+            job.options,
+            i,
+            draft.packed.length(i),
+            places,
+            first,
+            BEHIND * job.options.equal,
+            &mut self.jobs,
+        );
         if self.jobs.last().is_none_or(|job| job.read as usize != i) {
             settled(job.options, draft.packed.length(i), places);
         }
@@ -520,7 +529,7 @@ impl State {
                 if place.score < best - options.unpaired {
                     break;
                 }
-                if place.score + most < top - NEAR {
+                if place.score + most < top - NEAR * options.equal {
                     continue;
                 }
                 let end = first_base(&place, self.reads[x].length);
@@ -579,8 +588,8 @@ impl State {
                         differing: differing as u16,
                         ..Place::default()
                     };
-                    differences(job.view.words, left, strand, &mut self.masks.0);
-                    placed(job.view, &self.masks.0, strand, &mut place, true, job.options);
+                    differences(job.view.words, left, strand, &mut self.masks);
+                    placed(job.view, &self.masks, strand, &mut place, true, job.options);
                     let places = &mut self.reads[y].places;
                     if places.iter().any(|other| other.left == left && other.reverse == reverse) {
                         continue;
@@ -685,11 +694,7 @@ fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
 /// Whether a read has places for different parts of it.
 fn in_pieces(read: &Read, options: &Options) -> bool {
     let Some((best, others)) = read.places.split_first() else { return false };
-    let elsewhere = |place: &Place| {
-        place.score >= options.least
-            && 2 * place.overlap(best, read.length) < place.aligned().min(best.aligned())
-    };
-    others.iter().any(elsewhere)
+    others.iter().any(|place| place.score >= options.least && place.elsewhere(best, read.length))
 }
 
 fn alone(read: &Read, which: usize, options: &Options) -> i32 {
@@ -711,10 +716,7 @@ impl Answer {
         let next = |which| quality::rivals(places, which, read.length, options).best.unwrap_or(0);
         self.pieces.push(Piece { place: primary, quality: quality as u8, next: next(primary) });
         for (i, place) in places.iter().enumerate() {
-            let elsewhere = |piece: &Piece| {
-                let other = &places[piece.place];
-                2 * place.overlap(other, read.length) < place.aligned().min(other.aligned())
-            };
+            let elsewhere = |piece: &Piece| place.elsewhere(&places[piece.place], read.length);
             if place.score >= options.least && self.pieces.iter().all(elsewhere) {
                 let quality = alone(read, i, options).min(quality) as u8;
                 self.pieces.push(Piece { place: i, quality, next: next(i) });

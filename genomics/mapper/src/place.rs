@@ -46,6 +46,11 @@ impl Place {
         self.right + u64::from(self.to)
     }
 
+    /// Whether it is of other bases of the read than `other`: less than half of the shorter one is shared.
+    pub fn elsewhere(&self, other: &Place, length: usize) -> bool {
+        2 * self.overlap(other, length) < self.aligned().min(other.aligned())
+    }
+
     /// Bases of the read that two alignments share, in the order of sequencing; of a read of `length`.
     pub fn overlap(&self, other: &Place, length: usize) -> usize {
         let (a, b) = (self.sequenced(length), other.sequenced(length));

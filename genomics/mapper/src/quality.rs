@@ -36,7 +36,7 @@ pub struct Rivals {
 /// The rivals of place `of` of a read.
 pub fn rivals(places: &[Place], of: usize, length: usize, options: &Options) -> Rivals {
     let this = &places[of];
-    let same = |other: &&Place| 2 * other.overlap(this, length) >= other.aligned().min(this.aligned());
+    let same = |other: &&Place| !other.elsewhere(this, length);
     let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
     let step = options.differs + options.equal + 1;

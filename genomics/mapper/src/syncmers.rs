@@ -3,7 +3,7 @@
 //! Of nine neighbouring 15-mers the middle one has the smallest hash: then the 25-mer round it is a seed. Whether it is one depends on
 //! its own 23 middle bases only, so a read and the reference choose the same, whichever strand the read is from. One k-mer in nine is.
 
-use crate::bases::{WORD, first, reverse_complement, window};
+use crate::bases::{reverse_complement, window};
 
 /// Bases of a seed.
 pub const SEED: usize = 25;
@@ -115,12 +115,6 @@ impl Finder {
     }
 }
 
-/// The lower bits of the bases of a seed at `at` in word `i`.
-#[inline(always)]
-pub fn of_seed(i: usize, at: usize) -> u64 {
-    first((at + SEED).saturating_sub(WORD * i)) & !first(at.saturating_sub(WORD * i))
-}
-
 #[cfg(test)]
 mod tests {
     use genuma_machine::processor::Vectors;
@@ -169,12 +163,5 @@ mod tests {
                 assert!((450..650).contains(&found.len()), "{}", found.len());
             }
         }
-    }
-
-    #[test]
-    fn the_bases_of_a_seed_are_masked() {
-        let bits = |at| (0..8).map(|i| of_seed(i, at).count_ones()).sum::<u32>();
-        assert!((0..200).all(|at| bits(at) == SEED as u32));
-        assert_eq!(of_seed(0, 0), first(SEED));
     }
 }

@@ -4,13 +4,20 @@ use crate::bases::{LOW, Strand, WORD, between};
 use crate::index::View;
 use crate::options::{AMBIGUOUS, LONGEST, Options};
 use crate::place::Place;
-use crate::syncmers::of_seed;
+use crate::syncmers::SEED;
 
 /// Words of the longest read.
 pub const WORDS: usize = LONGEST.div_ceil(WORD);
 
 /// Which bases of a read differ: the lower bit of each.
-pub type Masks = [u64; WORDS];
+#[derive(Debug, Clone)]
+pub struct Masks([u64; WORDS]);
+
+impl Default for Masks {
+    fn default() -> Self {
+        Masks([0; WORDS])
+    }
+}
 
 /// Lays a read on packed bases from `at` on; sets the masks of its words and says how many bases differ.
 #[inline(always)]
@@ -18,7 +25,7 @@ pub fn differences(words: &[u64], at: u64, read: Strand<'_>, masks: &mut Masks) 
     let n = read.words.len();
     let (first, shift) = (at as usize / WORD, 2 * (at as usize % WORD) as u32);
     let reference = &words[first..first + n + 1];
-    let masks = &mut masks[..n];
+    let masks = &mut masks.0[..n];
     let mut count = 0;
     for i in 0..n {
         let here = (reference[i] >> shift) | (reference[i + 1] << 1 << (63 - shift));
@@ -40,16 +47,14 @@ pub fn differences(words: &[u64], at: u64, read: Strand<'_>, masks: &mut Masks) 
 /// Whether all bases of the seed at base `at` of a read are the reference's.
 #[inline(always)]
 pub fn has_seed(masks: &Masks, at: usize) -> bool {
-    let first = at / WORD;
-    masks[first] & of_seed(first, at) == 0
-        && masks.get(first + 1).is_none_or(|mask| mask & of_seed(first + 1, at) == 0)
+    places(masks, at, at + SEED).next().is_none()
 }
 
 /// The places of differing bases from `from` to `to`.
 #[inline(always)]
 pub fn places(masks: &Masks, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
     (from / WORD..to.div_ceil(WORD)).flat_map(move |i| {
-        let mut mask = masks[i] & between(i, from, to);
+        let mut mask = masks.0[i] & between(i, from, to);
         std::iter::from_fn(move || {
             (mask != 0).then(|| {
                 let at = WORD * i + mask.trailing_zeros() as usize / 2;

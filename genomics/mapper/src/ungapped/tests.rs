@@ -78,7 +78,7 @@ proptest! {
         let differing = naive(reference, at, &letters);
         for &vectors in Vectors::all() {
             // What was there before does not matter.
-            let mut masks = [u64::MAX; WORDS];
+            let mut masks = Masks([u64::MAX; WORDS]);
             let strand = packed.strand(0, reverse);
             let count = vectors.run(
                 #[inline(always)]
@@ -116,7 +116,7 @@ proptest! {
             (0, ..) => (0, length),
             (_, first, behind) => (first.min(length - 1), (length - behind.min(length - 1)).max(first.min(length - 1) + 1)),
         };
-        let mut masks = [0; WORDS];
+        let mut masks = Masks::default();
         let strand = packed.strand(0, reverse);
         differences(words, (at + off) as u64, strand, &mut masks);
         let mut differing = vec![false; length];

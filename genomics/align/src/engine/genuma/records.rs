@@ -6,7 +6,7 @@ use genuma_mapper::index::View;
 use genuma_mapper::mapper::Draft;
 use genuma_mapper::pairs::{Answer, Piece};
 use genuma_mapper::place::Place;
-use genuma_mapper::ungapped::{Masks, WORDS, differences, places};
+use genuma_mapper::ungapped::{Masks, differences, places};
 use genuma_reads::{ReadBatch, ReadRef, dna};
 
 use super::super::Error;
@@ -36,7 +36,7 @@ pub(super) struct Buffers {
     described: [Vec<Described>; 2],
     /// Other places of a piece.
     rivals: Vec<Described>,
-    masks: Option<Box<Masks>>,
+    masks: Masks,
 }
 
 /// What a record says of a place.
@@ -96,7 +96,7 @@ impl Format<'_> {
         proper: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let masks = buffers.masks.get_or_insert_with(|| Box::new([0; WORDS]));
+        let masks = &mut buffers.masks;
         for (i, answer) in answers.iter().enumerate() {
             let described = &mut buffers.described[i];
             described.resize_with(answer.pieces.len().max(described.len()), Described::default);
@@ -397,7 +397,7 @@ impl Format<'_> {
                 (NAMED_SHARE * f64::from(best.score)).ceil() as i32
             };
             for (i, place) in answer.places.iter().enumerate() {
-                let same = 2 * place.overlap(best, length) >= place.aligned().min(best.aligned());
+                let same = !place.elsewhere(best, length);
                 let reported = answer.pieces.iter().any(|piece| piece.place == i);
                 if reported || !same || place.score < least || place.score < self.options.scores.least {
                     continue;
