@@ -98,6 +98,8 @@ struct Slot {
 pub struct Strand<'a> {
     /// Bases; behind the last one is A, forwards.
     pub words: &'a [u64],
+    /// The same with whatever is behind them in memory.
+    pub further: &'a [u64],
     /// The lower bit of each letter that is no base; empty where all are.
     pub odd: &'a [u64],
     /// Bases (bp).
@@ -172,9 +174,10 @@ impl Packed {
         let (at, length) = (at as usize, length as usize);
         let n = length.div_ceil(WORD);
         let from = at + if reverse { n } else { 0 };
-        let words = &self.words[from..from + n];
+        let further = &self.words[from..];
+        let words = &further[..n];
         let odd = if odd { &self.words[from + 2 * n..from + 3 * n] } else { &[] };
-        Strand { words, odd, length }
+        Strand { words, further, odd, length }
     }
 }
 

@@ -9,12 +9,13 @@
 use genuma_machine::processor::Vectors;
 
 use crate::bases::{Packed, between};
+use crate::diagonal::Diagonal;
 use crate::gapped::{Aligner, Job};
 use crate::index::{Address, Slot, View};
 use crate::options::Options;
 use crate::place::Place;
 use crate::syncmers::{Finder, SEED};
-use crate::ungapped::{Masks, WORDS, differences, has_seed, placed};
+use crate::ungapped::{Masks, WORDS, differences, has_seed, placed, worth};
 
 /// Reads that go through the stages together.
 const GROUP: usize = 64;
@@ -31,6 +32,8 @@ const WORTH_IT: i32 = 10;
 const GAPPED: usize = 4;
 /// Places of a read that are kept.
 const MOST: usize = 256;
+/// Diagonals whose bases are asked for ahead.
+pub(crate) const AHEAD: usize = 16;
 /// Diagonals this near may belong to one alignment (bp).
 const NEIGHBOURS: u64 = 150;
 
@@ -116,57 +119,43 @@ struct Seed {
     reverse: bool,
 }
 
-/// A place that a seed says, before anything was looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hit {
-    reverse: bool,
-    /// Packed base of base 0 of the read.
-    left: u64,
-    anchor: u16,
-}
-
 /// A worker's buffers.
 #[derive(Debug, Default)]
 pub struct State {
     finder: Finder,
     words: Vec<u64>,
     seeds: Vec<Seed>,
-    hits: Vec<Hit>,
+    hits: Vec<Diagonal>,
     /// Those of a read, with those of its short lists.
-    more: Vec<Hit>,
+    more: Vec<Diagonal>,
     lists: Vec<Waiting>,
     /// For each read of a group: where its seeds, hits and lists end.
     ends: Vec<[usize; 3]>,
-    candidates: Vec<Place>,
+    /// Of each read of a group, sorted, each once.
+    diagonals: Vec<Diagonal>,
+    /// Places of one read.
     of_one: Vec<Place>,
     /// Places of all reads before they are settled.
     places: Vec<Place>,
     jobs: Vec<Job>,
     aligner: Aligner,
-    masks: Masks,
+    laying: Laying,
 }
 
-/// Where base 0 of a read lies if its seed at `at` lies on packed base `place`.
+/// Where a read lies if its seed at `at` lies on packed base `place`.
 #[inline(always)]
-fn left(place: u64, at: u16, length: usize, reverse: bool) -> (u64, u16) {
+fn diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal {
     let anchor = if reverse { (length - SEED) as u16 - at } else { at };
-    (place - u64::from(anchor), anchor)
+    Diagonal::new(place - u64::from(anchor), reverse, anchor)
 }
 
-/// Hands all places of a list to `each`, first those forwards: diagonal, whether the read lies reversed, its anchor.
+/// Hands all places of a list to `each`, in order.
 #[inline(always)]
-pub(crate) fn listed(
-    view: &View<'_>,
-    waiting: &Waiting,
-    length: usize,
-    mut each: impl FnMut(u64, bool, u16),
-) {
+pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each: impl FnMut(Diagonal)) {
     let list = view.list(waiting.list);
     for reverse in [false, true] {
-        for place in list.on(waiting.reverse ^ reverse) {
-            let (left, anchor) = left(place, waiting.at, length, reverse);
-            each(left, reverse, anchor);
-        }
+        list.on(waiting.reverse ^ reverse)
+            .for_each(|place| each(diagonal(place, waiting.at, length, reverse)));
     }
 }
 
@@ -240,9 +229,7 @@ impl State {
             for seed in &self.seeds[from..ends[0]] {
                 view.slots(seed.address, |slot| match slot {
                     Slot::Place(place, reversed) => {
-                        let reverse = reversed ^ seed.reverse;
-                        let (left, anchor) = left(place, seed.at, length, reverse);
-                        self.hits.push(Hit { left, reverse, anchor });
+                        self.hits.push(diagonal(place, seed.at, length, reversed ^ seed.reverse));
                     }
                     Slot::List(list) => {
                         view.prefetch_list(list);
@@ -258,7 +245,7 @@ impl State {
     /// Reads short lists, gathers diagonals, asks for the reference there.
     #[inline(always)]
     fn gather(&mut self, view: &View<'_>, draft: &mut Draft, reads: std::ops::Range<usize>) {
-        self.candidates.clear();
+        self.diagonals.clear();
         let mut before = [0; 3];
         let more = &mut self.more;
         for (ends, read) in self.ends.iter().zip(reads) {
@@ -287,9 +274,7 @@ impl State {
                         break;
                     }
                     sum += n;
-                    listed(view, list, length, |left, reverse, anchor| {
-                        more.push(Hit { left, reverse, anchor })
-                    });
+                    listed(view, list, length, |diagonal| more.push(diagonal));
                     read_lists += 1;
                 }
             }
@@ -301,9 +286,14 @@ impl State {
             draft.seeds.extend(seeds.iter().map(|seed| seed.at));
             about.seeds = (from, draft.seeds.len() as u32);
             about.sure = sure(&draft.seeds[from as usize..], waiting);
-            let first = self.candidates.len();
-            gathered(view, more, &mut self.candidates);
-            about.places = (first as u32, self.candidates.len() as u32);
+            more.sort_unstable();
+            more.dedup_by(|one, other| one.same(*other));
+            let first = self.diagonals.len();
+            for &diagonal in &*more {
+                view.prefetch_bases(diagonal.left());
+                self.diagonals.push(diagonal);
+            }
+            about.places = (first as u32, self.diagonals.len() as u32);
             draft.about.push(about);
         }
     }
@@ -320,10 +310,8 @@ impl State {
         for read in reads {
             let (from, to) = draft.about[read].places;
             let first = self.places.len();
-            self.of_one.clear();
-            self.of_one.extend_from_slice(&self.candidates[from as usize..to as usize]);
-            let (candidates, masks) = (&mut self.of_one, &mut self.masks);
-            without_gaps(view, options, &draft.packed, read, candidates, None, masks, &mut self.places);
+            let diagonals = &self.diagonals[from as usize..to as usize];
+            self.laying.lay(view, options, &draft.packed, read, diagonals, None, &mut self.places);
             jobs(
                 options,
                 read,
@@ -351,11 +339,11 @@ impl State {
     fn settle(&mut self, options: &Options, draft: &mut Draft) {
         for read in 0..draft.about.len() {
             let (from, to) = draft.about[read].places;
-            self.candidates.clear();
-            self.candidates.extend_from_slice(&self.places[from as usize..to as usize]);
-            settled(options, draft.packed.length(read), &mut self.candidates);
+            self.of_one.clear();
+            self.of_one.extend_from_slice(&self.places[from as usize..to as usize]);
+            settled(options, draft.packed.length(read), &mut self.of_one);
             let first = draft.places.len() as u32;
-            draft.places.extend_from_slice(&self.candidates);
+            draft.places.extend_from_slice(&self.of_one);
             draft.about[read].places = (first, draft.places.len() as u32);
         }
     }
@@ -378,110 +366,113 @@ pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting]) -> u16 {
 #[inline(always)]
 pub(crate) fn better(place: &mut Place, found: Place) {
     if found.total > place.total {
-        *place = Place { differing: place.differing, votes: place.votes, formed: true, ..found };
+        *place = Place { sought: place.sought, formed: true, ..found };
     }
 }
 
-/// Hits to places, each diagonal once.
-#[inline(always)]
-fn gathered(view: &View<'_>, hits: &mut [Hit], places: &mut Vec<Place>) {
-    let first = places.len();
-    let sorted = hits.len() > 32;
-    if sorted {
-        hits.sort_unstable();
-    }
-    'hits: for hit in hits {
-        let same = |place: &Place| place.left == hit.left && place.reverse == hit.reverse;
-        let known = &mut places[first..];
-        if let Some(last) = known.last_mut()
-            && same(last)
-        {
-            last.votes += 1;
-            continue;
-        }
-        if !sorted {
-            for place in known {
-                if same(place) {
-                    place.votes += 1;
-                    continue 'hits;
-                }
-            }
-        }
-        view.prefetch_bases(hit.left);
-        places.push(Place {
-            left: hit.left,
-            reverse: hit.reverse,
-            anchor: hit.anchor,
-            votes: 1,
+/// A diagonal that a read was laid on, what it is worth at most without gaps, and how many bases differ.
+#[derive(Debug, Clone, Copy)]
+struct Laid {
+    diagonal: Diagonal,
+    worth: i32,
+    differing: u32,
+}
+
+/// Buffers for laying reads on diagonals.
+#[derive(Debug, Default)]
+pub(crate) struct Laying {
+    laid: Vec<Laid>,
+    /// How many there are of each number of differing bases.
+    laid_by_differing: Vec<usize>,
+    masks: Masks,
+}
+
+impl Laying {
+    /// Lays a read on diagonals, which are sorted, without gaps and appends those to `places` that may matter: those that are not far worse than
+    /// the best, nor than `best`, which is known where others than these were looked at before.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn lay(
+        &mut self,
+        view: &View<'_>,
+        options: &Options,
+        packed: &Packed,
+        read: usize,
+        diagonals: &[Diagonal],
+        best: Option<i32>,
+        places: &mut Vec<Place>,
+    ) {
+        let Laying { laid, laid_by_differing, masks } = self;
+        let strands = [packed.strand(read, false), packed.strand(read, true)];
+        let length = strands[0].length;
+        let full = length as i32 * options.equal;
+        let (lost, near) = (options.equal + options.differs, NEAR * options.equal);
+        let limit = (view.words.len() - WORDS - 2) as u64 * 32;
+        let first = places.len();
+        // What the best diagonal is worth from end to end: others need not be looked at closely if they cannot come near.
+        let mut least = best.unwrap_or(i32::MIN / 2) - near;
+        let place = |diagonal: Diagonal| Place {
+            left: diagonal.left(),
+            reverse: diagonal.reverse(),
+            anchor: diagonal.anchor(),
             ..Place::default()
-        });
-    }
-}
-
-/// Lays a read on diagonals and appends those to `places` that may matter: those that are not far worse than the best, nor than `best`.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub(crate) fn without_gaps(
-    view: &View<'_>,
-    options: &Options,
-    packed: &Packed,
-    read: usize,
-    candidates: &mut Vec<Place>,
-    best: Option<i32>,
-    masks: &mut Masks,
-    places: &mut Vec<Place>,
-) {
-    let strands = [packed.strand(read, false), packed.strand(read, true)];
-    let length = strands[0].length;
-    let full = length as i32 * options.equal;
-    let (lost, near) = (options.equal + options.differs, NEAR * options.equal);
-    let limit = (view.words.len() - WORDS - 2) as u64 * 32;
-    let first = places.len();
-    // What the best diagonal is worth from end to end: others need not be looked at closely if they cannot come near.
-    let mut least = best.unwrap_or(i32::MIN / 2) - near;
-    for i in 0..candidates.len() {
-        let candidate = &mut candidates[i];
-        candidate.differing = u16::MAX;
-        if candidate.left >= limit {
-            continue;
-        }
-        let strand = strands[usize::from(candidate.reverse)];
-        let differing = differences(view.words, candidate.left, strand, masks);
-        if has_seed(masks, usize::from(candidate.anchor)) {
-            candidate.differing = differing as u16;
-            least = least.max(full - lost * differing as i32 - near);
-            if candidates.len() == 1 {
-                let mut place = candidates[0];
-                placed(view, masks, strand, &mut place, false, options);
-                places.push(place);
-                return;
+        };
+        laid.clear();
+        for (i, &diagonal) in diagonals.iter().enumerate() {
+            if let Some(ahead) = diagonals.get(i + AHEAD) {
+                view.prefetch_bases(ahead.left());
+            }
+            if diagonal.left() >= limit {
+                continue;
+            }
+            let strand = strands[usize::from(diagonal.reverse())];
+            let differing = differences(view.words, diagonal.left(), strand, masks);
+            if has_seed(masks, usize::from(diagonal.anchor())) {
+                least = least.max(full - lost * differing as i32 - near);
+                if diagonals.len() == 1 {
+                    let mut place = place(diagonal);
+                    placed(view, masks, strand, &mut place, false, options);
+                    places.push(place);
+                    return;
+                }
+                let worth = if best.is_some() {
+                    worth(masks, strand, options)
+                } else {
+                    full - options.equal * differing as i32
+                };
+                laid.push(Laid { diagonal, worth, differing });
             }
         }
-    }
-    candidates.retain(|place| place.differing != u16::MAX);
-    candidates.sort_unstable_by_key(|place| (place.reverse, place.left));
-    let many = candidates.len() > 1 && least > full / 2;
-    for i in 0..candidates.len() {
-        let mut place = candidates[i];
-        let most = full - options.equal * i32::from(place.differing);
-        let neighbour = {
-            let near = |other: Option<&Place>| {
-                other.is_some_and(|other| {
-                    other.reverse == place.reverse && other.left.abs_diff(place.left) <= NEIGHBOURS
-                })
-            };
-            near(candidates.get(i + 1)) || near(i.checked_sub(1).and_then(|i| candidates.get(i)))
-        };
-        if many && most < least && !neighbour {
-            continue;
+        if laid.len() > MOST {
+            // No more are kept, so what these are worth from end to end others have to be, too.
+            laid_by_differing.clear();
+            laid_by_differing.resize(length + 1, 0);
+            laid.iter().for_each(|laid| laid_by_differing[laid.differing as usize] += 1);
+            let mut seen = 0;
+            let last = laid_by_differing.iter().position(|n| {
+                seen += n;
+                seen >= MOST
+            });
+            least = least.max(full - lost * last.unwrap_or(length) as i32);
         }
-        let strand = strands[usize::from(place.reverse)];
-        differences(view.words, place.left, strand, masks);
-        // Where lists wait nobody knows its neighbours.
-        placed(view, masks, strand, &mut place, neighbour || best.is_some(), options);
-        places.push(place);
+        let many = laid.len() > 1 && least > full / 2;
+        for i in 0..laid.len() {
+            let Laid { diagonal, worth, .. } = laid[i];
+            let near =
+                |other: Option<&Laid>| other.is_some_and(|other| other.diagonal.near(diagonal, NEIGHBOURS));
+            let neighbour = near(laid.get(i + 1)) || near(i.checked_sub(1).and_then(|i| laid.get(i)));
+            if many && worth < least && !neighbour {
+                continue;
+            }
+            let strand = strands[usize::from(diagonal.reverse())];
+            differences(view.words, diagonal.left(), strand, masks);
+            let mut place = place(diagonal);
+            // Where lists wait nobody knows its neighbours.
+            placed(view, masks, strand, &mut place, neighbour || best.is_some(), options);
+            places.push(place);
+        }
+        places[first..].sort_unstable_by_key(|place| (-place.total, place.left, place.reverse));
     }
-    places[first..].sort_unstable_by_key(|place| (-place.total, place.left, place.reverse));
 }
 
 /// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted.
@@ -532,18 +523,17 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
         let matters =
             place.score >= near || place.score >= options.least && places[..kept].iter().all(elsewhere);
         // One found beside its mate says more than one among many.
-        let room = kept < MOST || place.votes == 0;
+        let room = kept < MOST || place.sought;
         if !matters || !room {
             continue;
         }
         // Seeds give each diagonal once.
         let gaps = place.formed;
-        let form =
-            (gapped || gaps || place.votes == 0) && places[..kept].iter().any(|other| other.alike(&place));
+        let form = (gapped || gaps || place.sought) && places[..kept].iter().any(|other| other.alike(&place));
         if !form {
             places[kept] = place;
             kept += 1;
-            gapped |= gaps || place.votes == 0;
+            gapped |= gaps || place.sought;
         }
     }
     places.truncate(kept);

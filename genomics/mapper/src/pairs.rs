@@ -2,28 +2,21 @@
 
 use genuma_machine::processor::Vectors;
 
+use crate::diagonal::Diagonal;
 use crate::gapped::Job;
 use crate::index::View;
 use crate::insert::{Inserts, first_base};
-use crate::mapper::{About, Draft, Waiting, better, jobs, listed, settled, sure, without_gaps};
-use crate::options::{LONGEST, Options};
+use crate::join::{Joiner, Mate, looked_at};
+use crate::mapper::{AHEAD, About, Draft, Laying, better, jobs, listed, settled, sure};
+use crate::options::Options;
 use crate::place::Place;
 use crate::quality;
 use crate::ungapped::{Masks, differences, placed, scan};
 
-/// Places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
-/// as few places were looked at; and places in all.
-const LONG_LIST: u32 = 100_000;
-const FITTING_LIST: u32 = 16_000;
-const FURTHER_LIST: u32 = 20_000;
-const FEW_PLACES: u32 = 200;
-const MORE_PLACES: u32 = 400;
 /// Share of the copies' penalty that a pair pays.
 const COPIED: f64 = 0.7;
 /// Differences that a pair has that fits.
 const FITTING: i32 = 6;
-/// So many places are looked at whether or not they join.
-const ALL: usize = 256;
 /// Places of a read that are held against all of its mate.
 const FEW: usize = 4;
 /// Joined places that wait for the reference before they are looked at; lists that are asked for ahead.
@@ -31,11 +24,8 @@ const TOGETHER: usize = 64;
 const LISTS: usize = 3;
 /// Points behind the best that a joined place could be with gaps and matter: its mate may make up for them.
 const BEHIND: i32 = 15;
-/// Joined places that are looked at; of those of a read without any.
-const JOINED: usize = 4_000;
+/// Places that are looked at of a read without any.
 const SAMPLED: usize = 64;
-/// Bases that a pair's distance may be off before its ends are known (gaps).
-const SLACK: i64 = 30;
 /// Places of a read whose mate is looked for.
 const RESCUERS: usize = 8;
 /// Least score of a read whose mate is looked for.
@@ -65,77 +55,6 @@ struct Combined {
     which: [u16; 2],
 }
 
-/// A diagonal that a list says, for joining: strand, packed base and anchor in one number, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(u64);
-
-/// Bits of an anchor.
-const ANCHOR_BITS: u32 = LONGEST.ilog2() + 1;
-
-impl Key {
-    #[inline(always)]
-    fn new(left: u64, reverse: bool, anchor: u16) -> Key {
-        Key(u64::from(reverse) << 63 | left << ANCHOR_BITS | u64::from(anchor))
-    }
-
-    #[inline(always)]
-    fn reverse(self) -> bool {
-        self.0 >> 63 == 1
-    }
-
-    #[inline(always)]
-    fn left(self) -> u64 {
-        self.0 << 1 >> (ANCHOR_BITS + 1)
-    }
-
-    #[inline(always)]
-    fn anchor(self) -> u16 {
-        (self.0 & ((1 << ANCHOR_BITS) - 1)) as u16
-    }
-
-    /// The same without its anchor.
-    #[inline(always)]
-    fn diagonal(self) -> u64 {
-        self.0 >> ANCHOR_BITS
-    }
-
-    fn place(self) -> Place {
-        Place {
-            left: self.left(),
-            reverse: self.reverse(),
-            anchor: self.anchor(),
-            votes: 1,
-            ..Place::default()
-        }
-    }
-}
-
-/// Merges keys in order into others in order, each diagonal once; `merged` is a buffer.
-#[inline(always)]
-fn merge(keys: &mut Vec<Key>, more: &[Key], merged: &mut Vec<Key>) {
-    if keys.is_empty() {
-        keys.extend_from_slice(more);
-        return;
-    }
-    merged.clear();
-    merged.reserve(keys.len() + more.len());
-    let (mut a, mut b) = (keys.iter().copied().peekable(), more.iter().copied().peekable());
-    let mut last = u64::MAX;
-    loop {
-        let key = match (a.peek(), b.peek()) {
-            (Some(x), Some(y)) if x <= y => a.next(),
-            (Some(_), None) => a.next(),
-            _ => b.next(),
-        };
-        let Some(key) = key else { break };
-        if key.diagonal() != last {
-            merged.push(key);
-            last = key.diagonal();
-        }
-    }
-    std::mem::swap(keys, merged);
-}
-
 /// What becomes of a read.
 #[derive(Debug, Default)]
 pub struct Answer {
@@ -161,15 +80,14 @@ pub struct Piece {
 pub struct State {
     reads: Vec<Read>,
     combined: Vec<Combined>,
-    keys: [Vec<Key>; 2],
-    kept: [Vec<Key>; 2],
-    buffers: [Vec<Key>; 2],
-    candidates: Vec<Place>,
+    joiner: Joiner,
+    diagonals: Vec<Diagonal>,
     /// What pairs joined and was not looked at, and up to where it is whose.
-    pending: Vec<Place>,
+    pending: Vec<Diagonal>,
     readers: Vec<(usize, usize)>,
     jobs: Vec<Job>,
     aligner: crate::gapped::Aligner,
+    laying: Laying,
     masks: Masks,
     counts: Vec<u32>,
     ends: [Vec<u64>; 2],
@@ -317,92 +235,27 @@ impl State {
             return;
         }
         let fitting = top > full - FITTING * (options.equal + options.differs);
-        for mate in 0..2 {
-            let (i, keys) = (first + mate, &mut self.keys[mate]);
-            keys.clear();
-            let read = &mut self.reads[i];
-            let lists = draft.waiting_of(i);
-            let n = looked_at(lists, fitting);
-            let [one, merged] = &mut self.buffers;
-            one.clear();
-            one.extend(read.places.iter().map(|place| Key::new(place.left, place.reverse, place.anchor)));
-            one.sort_unstable();
-            merge(keys, one, merged);
-            for list in &lists[..n] {
-                one.clear();
-                listed(job.view, list, read.length, |left, reverse, anchor| {
-                    one.push(Key::new(left, reverse, anchor))
-                });
-                merge(keys, one, merged);
-            }
-            read.joined = sure(draft.seeds_of(i), &lists[n..]);
+        let lists = [0, 1].map(|mate| {
+            let lists = draft.waiting_of(first + mate);
+            lists.split_at(looked_at(lists, fitting))
+        });
+        for (mate, (_, others)) in lists.iter().enumerate() {
+            self.reads[first + mate].joined = sure(draft.seeds_of(first + mate), others);
         }
-        self.kept.iter_mut().for_each(Vec::clear);
-        let lengths = [0, 1].map(|mate| self.reads[first + mate].length as i64);
-        for (orientation, insert) in job.inserts.all.iter().enumerate() {
-            let Some(insert) = insert else { continue };
-            let strands = [orientation & 2 != 0, orientation & 1 != 0];
-            for (a, b) in [(0, 1), (1, 0)] {
-                // Mate a lies before mate b.
-                let on = |keys: &[Key], reverse: bool| {
-                    let middle = keys.partition_point(|key| !key.reverse());
-                    if reverse { middle..keys.len() } else { 0..middle }
-                };
-                let before = on(&self.keys[a], strands[0]);
-                let behind = on(&self.keys[b], strands[1]);
-                let first_base = |key: Key, mate: usize| {
-                    key.left() as i64 + if key.reverse() { lengths[mate] - 1 } else { 0 }
-                };
-                let mut low = behind.start;
-                for x in before {
-                    let key = self.keys[a][x];
-                    let at = first_base(key, a);
-                    let far = |other: Key| first_base(other, b) - at + 1;
-                    while low < behind.end && far(self.keys[b][low]) < insert.low - SLACK {
-                        low += 1;
-                    }
-                    let mut any = false;
-                    for &other in &self.keys[b][low..behind.end] {
-                        if far(other) > insert.high + SLACK {
-                            break;
-                        }
-                        self.kept[b].push(other);
-                        any = true;
-                    }
-                    if any {
-                        self.kept[a].push(key);
-                    }
-                }
-            }
-        }
+        let State { reads, joiner, pending, readers, .. } = self;
+        let mates = [0, 1].map(|mate| {
+            let read = &reads[first + mate];
+            Mate { places: &read.places, lists: lists[mate].0, length: read.length }
+        });
+        let more = joiner.join(job.view, job.inserts, mates);
         for mate in 0..2 {
-            let i = first + mate;
-            let kept = &mut self.kept[mate];
-            if self.keys[mate].len() <= ALL {
-                // A mate may be where a list had no place of it.
-                kept.clear();
-                kept.extend_from_slice(&self.keys[mate]);
+            let found = joiner.found(mate);
+            reads[first + mate].waiting |= more[mate];
+            for diagonal in found.iter().take(AHEAD) {
+                job.view.prefetch_bases(diagonal.left());
             }
-            kept.sort_unstable();
-            kept.dedup();
-            let read = &mut self.reads[i];
-            kept.retain(|key| {
-                read.places.iter().all(|place| place.left != key.left() || place.reverse != key.reverse())
-            });
-            if kept.len() > JOINED {
-                let step = kept.len().div_ceil(JOINED);
-                let mut n = 0;
-                kept.retain(|_| {
-                    n += 1;
-                    n % step == 1
-                });
-                read.waiting = true;
-            }
-            for key in &*kept {
-                job.view.prefetch_bases(key.left());
-                self.pending.push(key.place());
-            }
-            self.readers.push((i, self.pending.len()));
+            pending.extend_from_slice(found);
+            readers.push((first + mate, pending.len()));
         }
     }
 
@@ -412,8 +265,8 @@ impl State {
         let mut from = 0;
         for n in 0..self.readers.len() {
             let (read, to) = self.readers[n];
-            self.candidates.clear();
-            self.candidates.extend_from_slice(&self.pending[from..to]);
+            self.diagonals.clear();
+            self.diagonals.extend_from_slice(&self.pending[from..to]);
             self.look(job, draft, read);
             from = to;
         }
@@ -439,11 +292,11 @@ impl State {
         }
         let Some(list) = draft.waiting_of(i).first() else { return };
         let step = (list.places as usize).div_ceil(SAMPLED);
-        self.candidates.clear();
+        self.diagonals.clear();
         let mut n = 0;
-        listed(job.view, list, self.reads[i].length, |left, reverse, anchor| {
+        listed(job.view, list, self.reads[i].length, |diagonal| {
             if n % step == 0 {
-                self.candidates.push(Key::new(left, reverse, anchor).place());
+                self.diagonals.push(diagonal);
             }
             n += 1;
         });
@@ -457,16 +310,7 @@ impl State {
         let places = &mut self.reads[i].places;
         let best = places.first().map_or(i32::MIN / 2, |place| place.score);
         let first = places.len();
-        without_gaps(
-            job.view,
-            job.options,
-            &draft.packed,
-            i,
-            &mut self.candidates,
-            Some(best),
-            &mut self.masks,
-            places,
-        );
+        self.laying.lay(job.view, job.options, &draft.packed, i, &self.diagonals, Some(best), places);
         jobs(
             job.options,
             i,
@@ -498,7 +342,7 @@ impl State {
         });
         for i in touched {
             let read = &mut reads[i as usize];
-            read.places.retain(|place| place.votes > 0 || place.score >= job.options.least);
+            read.places.retain(|place| !place.sought || place.score >= job.options.least);
             settled(job.options, read.length, &mut read.places);
         }
     }
@@ -544,7 +388,7 @@ impl State {
                 }
             }
             if self.jobs.len() == begun && self.reads[y].places.len() > known {
-                self.reads[y].places.retain(|place| place.votes > 0 || place.score >= options.least);
+                self.reads[y].places.retain(|place| !place.sought || place.score >= options.least);
                 settled(options, length, &mut self.reads[y].places);
             }
         }
@@ -581,13 +425,8 @@ impl State {
                     if 10 * differing as usize > 6 * length {
                         continue;
                     }
-                    let mut place = Place {
-                        left,
-                        reverse,
-                        anchor: length as u16 / 2,
-                        differing: differing as u16,
-                        ..Place::default()
-                    };
+                    let mut place =
+                        Place { left, reverse, anchor: length as u16 / 2, sought: true, ..Place::default() };
                     differences(job.view.words, left, strand, &mut self.masks);
                     placed(job.view, &self.masks, strand, &mut place, true, job.options);
                     let places = &mut self.reads[y].places;
@@ -670,25 +509,6 @@ impl State {
     fn both(&self) -> bool {
         self.answers.iter().all(|answer| !answer.pieces.is_empty())
     }
-}
-
-/// How many lists are looked at, of some that are sorted by length: one at least, or two where the mates do not fit yet, if they are not too long;
-/// then more until many places were looked at, as short lists may be of differences.
-fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
-    let mut sum = 0;
-    for (n, list) in lists.iter().enumerate() {
-        let most = match (n, fitting) {
-            (0, true) => FITTING_LIST,
-            (0 | 1, false) => LONG_LIST,
-            _ if sum < FEW_PLACES => FURTHER_LIST,
-            _ => MORE_PLACES.saturating_sub(sum),
-        };
-        if list.places > most {
-            return n;
-        }
-        sum += list.places;
-    }
-    lists.len()
 }
 
 /// Whether a read has places for different parts of it.

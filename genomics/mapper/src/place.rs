@@ -21,10 +21,8 @@ pub struct Place {
     pub total: i32,
     /// What the total could be with a gap, at most.
     pub most: i32,
-    /// Bases that differ on the diagonal `left`, if the read lay there from end to end.
-    pub differing: u16,
-    /// Seeds that say so.
-    pub votes: u16,
+    /// It was found beside its mate, not by a seed.
+    pub sought: bool,
     /// Its diagonals are those of an alignment with gaps, not of seeds.
     pub formed: bool,
     /// Where its operations begin among those of all, if it has gaps.

@@ -9,6 +9,9 @@ use crate::syncmers::SEED;
 /// Words of the longest read.
 pub const WORDS: usize = LONGEST.div_ceil(WORD);
 
+/// Words of a read that are compared at once.
+const LINE: usize = 8;
+
 /// Which bases of a read differ: the lower bit of each.
 #[derive(Debug, Clone)]
 pub struct Masks([u64; WORDS]);
@@ -24,6 +27,14 @@ impl Default for Masks {
 pub fn differences(words: &[u64], at: u64, read: Strand<'_>, masks: &mut Masks) -> u32 {
     let n = read.words.len();
     let (first, shift) = (at as usize / WORD, 2 * (at as usize % WORD) as u32);
+    if n <= LINE
+        && read.odd.is_empty()
+        && let Some(bases) = read.further.first_chunk()
+        && let Some(reference) = words[first..].first_chunk()
+        && let Some(masks) = masks.0.first_chunk_mut()
+    {
+        return differences_of_line(reference, shift, bases, read.length, masks);
+    }
     let reference = &words[first..first + n + 1];
     let masks = &mut masks.0[..n];
     let mut count = 0;
@@ -42,6 +53,27 @@ pub fn differences(words: &[u64], at: u64, read: Strand<'_>, masks: &mut Masks) 
         count += mask.count_ones();
     }
     count
+}
+
+/// The same for a read of eight words at most, all at once: words behind its last one are masked.
+#[inline(always)]
+fn differences_of_line(
+    reference: &[u64; LINE + 1],
+    shift: u32,
+    bases: &[u64; LINE],
+    length: usize,
+    masks: &mut [u64; LINE],
+) -> u32 {
+    let mut counts = [0; LINE];
+    for i in 0..LINE {
+        let here = (reference[i] >> shift) | (reference[i + 1] << 1 << (63 - shift));
+        let other = here ^ bases[i];
+        let inside = (length as u64).saturating_sub((WORD * i) as u64).min(WORD as u64);
+        let inside = if inside == 0 { 0 } else { LOW >> (64 - 2 * inside) };
+        masks[i] = (other | other >> 1) & inside;
+        counts[i] = masks[i].count_ones();
+    }
+    counts.iter().sum()
 }
 
 /// Whether all bases of the seed at base `at` of a read are the reference's.
@@ -100,6 +132,22 @@ pub fn best_stretch(
     let clipped = if best_from > 0 || best_to == best_from { left } else { 0 }
         + if best_to < read.length { right } else { 0 };
     (best, best + clipped, best_from, best_to)
+}
+
+/// What a read whose masks are known scores at most without gaps: of a word that is aligned in part nothing but its differing bases is taken away.
+#[inline(always)]
+pub fn worth(masks: &Masks, read: Strand<'_>, options: &Options) -> i32 {
+    let lost = options.equal + if read.odd.is_empty() { options.differs } else { -AMBIGUOUS };
+    // Best stretch of all words so far, and of those that end with the last one.
+    let (mut best, mut now) = (0, 0);
+    for i in 0..read.words.len() {
+        let bases = (read.length - WORD * i).min(WORD) as i32 * options.equal;
+        let differing = masks.0[i].count_ones() as i32;
+        let part = bases - options.equal * differing;
+        best = best.max(now + part);
+        now = part.max(now + bases - lost * differing);
+    }
+    best
 }
 
 /// Which bases of a read that lies at `at` are on the sequence of the reference that has its base `anchor`.

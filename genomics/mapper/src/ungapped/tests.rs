@@ -39,6 +39,8 @@ fn naive(reference: &[u8], at: usize, letters: &[u8]) -> Vec<usize> {
 fn packed(letters: &[u8], reverse: bool) -> Packed {
     let mut packed = Packed::default();
     packed.push(&if reverse { genuma_reads::dna::revcomp(letters) } else { letters.to_vec() });
+    // Something is behind it.
+    packed.push(&[b'C'; 8 * WORD]);
     packed
 }
 

@@ -1,0 +1,350 @@
+//! Where both mates stand in many places: those of each beside which the other one lies as mates do, by the lists of their seeds, before the
+//! reference is looked at anywhere.
+
+use std::ops::Range;
+
+use crate::diagonal::Diagonal;
+use crate::index::View;
+use crate::insert::Inserts;
+use crate::mapper::{Waiting, listed};
+use crate::place::Place;
+
+/// Places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
+/// as few places were looked at; and places in all.
+const LONG_LIST: u32 = 100_000;
+const FITTING_LIST: u32 = 16_000;
+const FURTHER_LIST: u32 = 20_000;
+const FEW_PLACES: u32 = 200;
+const MORE_PLACES: u32 = 400;
+/// So many places are kept whether or not they join.
+const ALL: usize = 256;
+/// So many are put in order all, as seeds may say the same.
+const UNSORTED: usize = 2_000;
+/// Places of a read that are kept at most.
+const MOST: usize = 4_000;
+/// Bases that a pair's distance may be off before its ends are known (gaps).
+const SLACK: i64 = 30;
+/// Votes of a place that was looked at before.
+const KNOWN: u32 = 512;
+
+/// A mate whose places are joined.
+#[derive(Debug, Clone, Copy)]
+pub struct Mate<'a> {
+    /// Those that are known.
+    pub places: &'a [Place],
+    /// Lists that have more.
+    pub lists: &'a [Waiting],
+    /// Its bases.
+    pub length: usize,
+}
+
+/// Buffers.
+#[derive(Debug, Default)]
+pub struct Joiner {
+    cells: Cells,
+    /// Diagonals of each mate, in order, each once, and of each the votes of the best pair that it is in.
+    keys: [Vec<Diagonal>; 2],
+    marks: [Vec<u16>; 2],
+    buffers: [Vec<Diagonal>; 2],
+    found: [Vec<Diagonal>; 2],
+}
+
+/// How many lists are looked at, of some that are sorted by length: one at least, or two where the mates do not fit yet, if they are not too long;
+/// then more until many places were looked at, as short lists may be of differences.
+pub fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
+    let mut sum = 0;
+    for (n, list) in lists.iter().enumerate() {
+        let most = match (n, fitting) {
+            (0, true) => FITTING_LIST,
+            (0 | 1, false) => LONG_LIST,
+            _ if sum < FEW_PLACES => FURTHER_LIST,
+            _ => MORE_PLACES.saturating_sub(sum),
+        };
+        if list.places > most {
+            return n;
+        }
+        sum += list.places;
+    }
+    lists.len()
+}
+
+impl Joiner {
+    /// Finds, for each of two mates, the diagonals that are not known and beside which the other mate has one, in order; where a mate has few, all. Says
+    /// whether there were more than are kept: then those that fewer seeds speak for were left out.
+    #[inline(always)]
+    pub fn join(&mut self, view: &View<'_>, inserts: &Inserts, mates: [Mate<'_>; 2]) -> [bool; 2] {
+        let totals = mates.map(|mate| {
+            mate.places.len() + mate.lists.iter().map(|list| list.places as usize).sum::<usize>()
+        });
+        let highest = inserts.all.iter().flatten().map(|insert| insert.high).max().unwrap_or(0);
+        let reach = (highest + SLACK) as u64 + (mates[0].length + mates[1].length) as u64;
+        self.cells.fit(32 * view.words.len() as u64, reach);
+        // Of the mate that has more only what has a cell of the other's near is put in order, and then of that one the same.
+        let (fewer, more) = if totals[0] <= totals[1] { (0, 1) } else { (1, 0) };
+        let mate = mates[fewer];
+        let known = |place: &Place| Diagonal::new(place.left, place.reverse, place.anchor).with_votes(KNOWN);
+        mate.places.iter().for_each(|place| self.cells.set(known(place)));
+        mate.lists.iter().for_each(|list| listed(view, list, mate.length, |key| self.cells.set(key)));
+        let all = totals.map(|total| total <= UNSORTED);
+        self.collect(view, mates[more], more, all[more]);
+        mate.places.iter().for_each(|place| self.cells.clear(known(place)));
+        mate.lists.iter().for_each(|list| listed(view, list, mate.length, |key| self.cells.clear(key)));
+        self.keys[more].iter().for_each(|&key| self.cells.set(key));
+        self.collect(view, mate, fewer, all[fewer]);
+        self.keys[more].iter().for_each(|&key| self.cells.clear(key));
+        self.mark(inserts, mates);
+        [0, 1].map(|mate| self.keep(mate, all[mate] && self.keys[mate].len() <= ALL))
+    }
+
+    /// What the last call found for a mate.
+    pub fn found(&self, mate: usize) -> &[Diagonal] {
+        &self.found[mate]
+    }
+
+    /// The diagonals of a mate, in order: all, or those that have a cell near.
+    #[inline(always)]
+    fn collect(&mut self, view: &View<'_>, mate: Mate<'_>, number: usize, all: bool) {
+        let Joiner { cells, keys, buffers: [some, merged], .. } = self;
+        let keys = &mut keys[number];
+        keys.clear();
+        keys.extend(
+            mate.places
+                .iter()
+                .map(|place| Diagonal::new(place.left, place.reverse, place.anchor).with_votes(KNOWN)),
+        );
+        keys.sort_unstable();
+        keys.push(Diagonal::LAST);
+        for list in mate.lists {
+            let most = list.places as usize + 1;
+            if some.len() < most {
+                some.resize(most, Diagonal::LAST);
+            }
+            let mut n = 0;
+            listed(view, list, mate.length, |key| {
+                some[n] = key;
+                n += usize::from(all | cells.near(key));
+            });
+            some[n] = Diagonal::LAST;
+            merge(keys, &some[..=n], merged);
+        }
+        keys.pop();
+    }
+
+    /// Marks the diagonals of mates that lie as mates do: by the most votes that both have together, a place that is known having those of all lists.
+    #[inline(always)]
+    fn mark(&mut self, inserts: &Inserts, mates: [Mate<'_>; 2]) {
+        let Joiner { keys, marks, .. } = self;
+        for (marks, keys) in marks.iter_mut().zip(&*keys) {
+            marks.clear();
+            marks.resize(keys.len(), 0);
+        }
+        let first_base = |key: Diagonal, mate: usize| {
+            key.left() as i64 + if key.reverse() { mates[mate].length as i64 - 1 } else { 0 }
+        };
+        let votes = |key: Diagonal, mate: usize| {
+            if key.votes() >= KNOWN { mates[mate].lists.len() as u32 } else { key.votes() }
+        };
+        for (orientation, insert) in inserts.all.iter().enumerate() {
+            let Some(insert) = insert else { continue };
+            let strands = [orientation & 2 != 0, orientation & 1 != 0];
+            for (a, b) in [(0, 1), (1, 0)] {
+                // Mate a lies before mate b.
+                let behind = on(&keys[b], strands[1]);
+                let mut low = behind.start;
+                for x in on(&keys[a], strands[0]) {
+                    let key = keys[a][x];
+                    let at = first_base(key, a);
+                    let far = |other: Diagonal| first_base(other, b) - at + 1;
+                    while low < behind.end && far(keys[b][low]) < insert.low - SLACK {
+                        low += 1;
+                    }
+                    for y in low..behind.end {
+                        let other = keys[b][y];
+                        if far(other) > insert.high + SLACK {
+                            break;
+                        }
+                        let both = (votes(key, a) + votes(other, b)) as u16;
+                        marks[a][x] = marks[a][x].max(both);
+                        marks[b][y] = marks[b][y].max(both);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps the diagonals that are not known and are marked, or all: if they are too many those of most votes, and of those with the fewest every
+    /// so manieth. Whether they were too many.
+    #[inline(always)]
+    fn keep(&mut self, mate: usize, all: bool) -> bool {
+        let Joiner { keys, marks, found, .. } = self;
+        let joined = || {
+            let keys = keys[mate].iter().zip(&marks[mate]);
+            keys.filter(|(key, mark)| (all || **mark > 0) && key.votes() < KNOWN)
+                .map(|(key, mark)| (*key, *mark))
+        };
+        let found = &mut found[mate];
+        found.clear();
+        found.extend(joined().map(|(key, _)| key));
+        if found.len() <= MOST {
+            return false;
+        }
+        let most = joined().map(|(_, mark)| mark).max().unwrap_or(0);
+        let mut counts = vec![0; usize::from(most) + 1];
+        joined().for_each(|(_, mark)| counts[usize::from(mark)] += 1);
+        let (mut left, mut least) = (MOST, most);
+        while counts[usize::from(least)] <= left {
+            left -= counts[usize::from(least)];
+            least -= 1;
+        }
+        let step = counts[usize::from(least)].div_ceil(left.max(1));
+        let mut n = 0;
+        found.clear();
+        found.extend(
+            joined()
+                .filter(|(_, mark)| {
+                    n += usize::from(*mark == least);
+                    *mark > least || *mark == least && n % step == 0
+                })
+                .map(|(key, _)| key),
+        );
+        true
+    }
+}
+
+/// Which of some diagonals in order are on a strand.
+#[inline(always)]
+fn on(keys: &[Diagonal], reverse: bool) -> Range<usize> {
+    let middle = keys.partition_point(|key| !key.reverse());
+    if reverse { middle..keys.len() } else { 0..middle }
+}
+
+/// Merges diagonals in order into others in order, each once, with the votes of both. Both end with [`Diagonal::LAST`]; `merged` is a buffer.
+#[inline(always)]
+fn merge(all: &mut Vec<Diagonal>, more: &[Diagonal], merged: &mut Vec<Diagonal>) {
+    let most = all.len() + more.len();
+    if merged.len() < most {
+        merged.resize(most, Diagonal::LAST);
+    }
+    let (mut i, mut j, mut n) = (0, 0, 0);
+    let mut last = Diagonal::LAST;
+    // Nothing branches but the end: which of the two is next, and whether it is the last one again, nobody can foresee.
+    while i + 1 < all.len() || j + 1 < more.len() {
+        let (one, other) = (all[i], more[j]);
+        let first = one <= other;
+        let next = if first { one } else { other };
+        i += usize::from(first);
+        j += usize::from(!first);
+        let again = next.same(last);
+        n += usize::from(!again);
+        last = if again { last.with_votes(last.votes() + next.votes()) } else { next };
+        merged[n - 1] = last;
+    }
+    merged[n] = Diagonal::LAST;
+    merged.truncate(n + 1);
+    std::mem::swap(all, merged);
+}
+
+/// A bit for each stretch of the reference: some diagonal is there. Nothing is, between calls.
+#[derive(Debug, Default)]
+struct Cells {
+    bits: Vec<u8>,
+    /// Bits of a packed base that are within a stretch.
+    within: u32,
+}
+
+impl Cells {
+    /// Stretches of `reach` bases at least, for so many.
+    fn fit(&mut self, bases: u64, reach: u64) {
+        self.within = u64::BITS - reach.leading_zeros();
+        let needed = (bases >> self.within) as usize / 8 + 3;
+        if self.bits.len() < needed {
+            self.bits.resize(needed, 0);
+        }
+    }
+
+    /// The byte and the bit of a diagonal; the first bit stands before all.
+    #[inline(always)]
+    fn at(&self, key: Diagonal) -> (usize, u32) {
+        let cell = (key.left() >> self.within) as usize + 1;
+        (cell / 8, (cell % 8) as u32)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, key: Diagonal) {
+        let (byte, bit) = self.at(key);
+        self.bits[byte] |= 1 << bit;
+    }
+
+    #[inline(always)]
+    fn clear(&mut self, key: Diagonal) {
+        let (byte, _) = self.at(key);
+        self.bits[byte] = 0;
+    }
+
+    /// Whether one is in the same stretch, in that before or in the next one.
+    #[inline(always)]
+    fn near(&self, key: Diagonal) -> bool {
+        let before = (key.left() >> self.within) as usize;
+        let bytes = &self.bits[before / 8..before / 8 + 2];
+        u16::from_le_bytes([bytes[0], bytes[1]]) >> (before % 8) & 7 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::tests::Dice;
+
+    fn some(dice: &mut Dice, n: usize, bases: usize) -> Vec<Diagonal> {
+        let mut keys: Vec<Diagonal> = (0..n)
+            .map(|_| Diagonal::new(dice.roll(bases) as u64, dice.roll(2) == 1, dice.roll(100) as u16))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup_by(|one, other| one.same(*other));
+        keys
+    }
+
+    #[test]
+    fn merging_counts_each_once() {
+        let mut dice = Dice(1);
+        for _ in 0..300 {
+            let lists: Vec<Vec<Diagonal>> = (0..4)
+                .map(|_| {
+                    let n = dice.roll(40);
+                    some(&mut dice, n, 60)
+                })
+                .collect();
+            let (mut all, mut merged) = (vec![Diagonal::LAST], Vec::new());
+            for list in &lists {
+                merge(&mut all, &[&list[..], &[Diagonal::LAST]].concat(), &mut merged);
+            }
+            assert_eq!(all.pop(), Some(Diagonal::LAST));
+            assert!(all.is_sorted());
+            let count = |key: Diagonal| lists.iter().flatten().filter(|other| other.same(key)).count() as u32;
+            assert!(all.iter().all(|key| key.votes() == count(*key)));
+            assert!(
+                lists.iter().flatten().all(|key| all.iter().filter(|other| other.same(*key)).count() == 1)
+            );
+        }
+    }
+
+    #[test]
+    fn cells_know_what_is_within_reach() {
+        let mut dice = Dice(2);
+        let mut cells = Cells::default();
+        for _ in 0..200 {
+            let (bases, reach) = (1 + dice.roll(1 << 20), 1 + dice.roll(5000));
+            cells.fit(bases as u64, reach as u64);
+            let n = dice.roll(20);
+            let keys = some(&mut dice, n, bases);
+            keys.iter().for_each(|key| cells.set(*key));
+            for other in some(&mut dice, 200, bases) {
+                let within = |far: u64| keys.iter().any(|key| key.left().abs_diff(other.left()) <= far);
+                assert!(cells.near(other) || !within(reach as u64));
+                assert!(!cells.near(other) || within(4 * reach as u64));
+            }
+            keys.iter().for_each(|key| cells.clear(*key));
+            assert!(cells.bits.iter().all(|bits| *bits == 0));
+        }
+    }
+}
