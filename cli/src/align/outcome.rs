@@ -90,7 +90,8 @@ fn percent(part: u64, all: u64) -> f64 {
 impl Outcome {
     /// The last line: how many, how fast, how well, where.
     pub fn line(&self, out: Option<&Path>) -> String {
-        let tally = &self.aligned.tally;
+        let aligned = &self.aligned;
+        let tally = &aligned.tally;
         let seconds = self.seconds.whole.as_secs_f64();
         let (count, what) = match tally.paired == tally.reads && tally.reads > 0 {
             true => (tally.reads / 2, "pairs"),
@@ -110,6 +111,9 @@ impl Outcome {
         if let Some(marked) = self.sorted.as_ref().and_then(|sorted| sorted.marked) {
             let duplicates = marked.paired_duplicates + marked.single_duplicates;
             line += &format!(", {:.2}% duplicates", percent(duplicates, tally.reads));
+        }
+        if let Some(unseen) = aligned.left_out.get("reads").filter(|reads| **reads > 0) {
+            line += &format!(", {:.2}% with places that were not looked at", percent(*unseen, tally.reads));
         }
         match out {
             Some(path) => line + &format!("; see {}", path.display()),
@@ -155,6 +159,7 @@ impl Outcome {
                 "marked_with_mate_mapped": m.paired_duplicates,
                 "marked_without": m.single_duplicates,
             })),
+            "left_out": aligned.left_out,
             "blocks": aligned.blocks,
             "spilled_bytes": sorted.map_or(0, |sorted| sorted.spilled),
             "placement": placed.json(),

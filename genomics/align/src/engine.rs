@@ -242,6 +242,11 @@ pub trait Engine: Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<(), Error>;
 
+    /// What a worker left out so far, by kind: how many of its reads have places that were not looked at or not kept. `reads` is those of any kind.
+    fn left_out(&self, _state: &Self::State) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// A block from its pieces, on the calling thread: what a farm does with many.
     ///
     /// `drafts` grows to one for each piece and is there to be used again.

@@ -21,6 +21,7 @@ mod desk;
 mod worker;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -111,6 +112,8 @@ pub struct Summary {
     pub wait: Duration,
     /// Time the master took for writing, or for passing records to the sorter.
     pub write: Duration,
+    /// Reads of which the engine left something out, by kind ([`Engine::left_out`]).
+    pub left_out: BTreeMap<&'static str, u64>,
     /// What each worker did.
     pub workers: Vec<Worked>,
 }
@@ -142,7 +145,7 @@ impl<E: Engine> Job<'_, E> {
             other => Error::Farm(other.to_string()),
         })?;
         let desk = desk.into_inner();
-        let Worksheet { tally, map, finish, shape } =
+        let Worksheet { tally, map, finish, shape, left_out } =
             sheet.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Ok(Summary {
             tally,
@@ -150,6 +153,7 @@ impl<E: Engine> Job<'_, E> {
             map,
             finish,
             shape,
+            left_out,
             wait: desk.waited(),
             write: desk.wrote(),
             workers: summary.workers,

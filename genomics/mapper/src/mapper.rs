@@ -63,6 +63,8 @@ pub struct About {
     pub copies: u32,
     /// Seeds that do not overlap and of which all places were looked at: a place not found has a difference in each.
     pub sure: u16,
+    /// Places near the best were not kept, as there are too many.
+    pub unkept: bool,
 }
 
 /// What mapping leaves of some reads.
@@ -311,7 +313,8 @@ impl State {
             let (from, to) = draft.about[read].places;
             let first = self.places.len();
             let diagonals = &self.diagonals[from as usize..to as usize];
-            self.laying.lay(view, options, &draft.packed, read, diagonals, None, &mut self.places);
+            draft.about[read].unkept =
+                self.laying.lay(view, options, &draft.packed, read, diagonals, None, &mut self.places);
             jobs(
                 options,
                 read,
@@ -341,7 +344,7 @@ impl State {
             let (from, to) = draft.about[read].places;
             self.of_one.clear();
             self.of_one.extend_from_slice(&self.places[from as usize..to as usize]);
-            settled(options, draft.packed.length(read), &mut self.of_one);
+            draft.about[read].unkept |= settled(options, draft.packed.length(read), &mut self.of_one);
             let first = draft.places.len() as u32;
             draft.places.extend_from_slice(&self.of_one);
             draft.about[read].places = (first, draft.places.len() as u32);
@@ -389,7 +392,7 @@ pub(crate) struct Laying {
 
 impl Laying {
     /// Lays a read on diagonals, which are sorted, without gaps and appends those to `places` that may matter: those that are not far worse than
-    /// the best, nor than `best`, which is known where others than these were looked at before.
+    /// the best, nor than `best`, which is known where others than these were looked at before. Whether some were left out as there are too many.
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn lay(
@@ -401,7 +404,7 @@ impl Laying {
         diagonals: &[Diagonal],
         best: Option<i32>,
         places: &mut Vec<Place>,
-    ) {
+    ) -> bool {
         let Laying { laid, laid_by_differing, masks } = self;
         let strands = [packed.strand(read, false), packed.strand(read, true)];
         let length = strands[0].length;
@@ -433,7 +436,7 @@ impl Laying {
                     let mut place = place(diagonal);
                     placed(view, masks, strand, &mut place, false, options);
                     places.push(place);
-                    return;
+                    return false;
                 }
                 let worth = if best.is_some() {
                     worth(masks, strand, options)
@@ -443,6 +446,7 @@ impl Laying {
                 laid.push(Laid { diagonal, worth, differing });
             }
         }
+        let (near_best, mut crowded) = (least, false);
         if laid.len() > MOST {
             // No more are kept, so what these are worth from end to end others have to be, too.
             laid_by_differing.clear();
@@ -462,6 +466,7 @@ impl Laying {
                 |other: Option<&Laid>| other.is_some_and(|other| other.diagonal.near(diagonal, NEIGHBOURS));
             let neighbour = near(laid.get(i + 1)) || near(i.checked_sub(1).and_then(|i| laid.get(i)));
             if many && worth < least && !neighbour {
+                crowded |= worth >= near_best;
                 continue;
             }
             let strand = strands[usize::from(diagonal.reverse())];
@@ -472,6 +477,7 @@ impl Laying {
             places.push(place);
         }
         places[first..].sort_unstable_by_key(|place| (-place.total, place.left, place.reverse));
+        crowded
     }
 }
 
@@ -508,15 +514,16 @@ pub(crate) fn jobs(
     }
 }
 
-/// Sorts places, the best first, and drops those that are forms of a better one, or too bad to matter.
+/// Sorts places, the best first, and drops those that are forms of a better one, or too bad to matter; says whether others were dropped as
+/// there are too many.
 #[inline(always)]
-pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>) {
+pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>) -> bool {
     if places.len() < 2 {
-        return;
+        return false;
     }
     places.sort_unstable_by_key(|place| (-place.score, place.left, place.reverse));
     let near = places[0].score - KEPT * options.equal;
-    let (mut kept, mut gapped) = (0, false);
+    let (mut kept, mut gapped, mut crowded) = (0, false, false);
     for i in 0..places.len() {
         let place = places[i];
         let elsewhere = |other: &Place| place.elsewhere(other, length);
@@ -525,6 +532,7 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
         // One found beside its mate says more than one among many.
         let room = kept < MOST || place.sought;
         if !matters || !room {
+            crowded |= matters;
             continue;
         }
         // Seeds give each diagonal once.
@@ -537,4 +545,5 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
         }
     }
     places.truncate(kept);
+    crowded
 }

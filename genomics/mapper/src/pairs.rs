@@ -41,11 +41,25 @@ struct Read {
     places: Vec<Place>,
     /// Lists that were not looked at.
     waiting: bool,
+    /// Of its places a sample was looked at.
+    sampled: bool,
+    /// Places that its mate made likely and that were not looked at.
+    unjoined: bool,
+    /// Places near the best that were not kept.
+    unkept: bool,
     /// Seeds that count as looked at, see [`About::sure`].
     about: About,
     /// The same for pairs, whose places were looked at only where both mates have one.
     joined: u16,
     length: usize,
+}
+
+impl Read {
+    /// Puts its places in order.
+    #[inline(always)]
+    fn settle(&mut self, options: &Options) {
+        self.unkept |= settled(options, self.length, &mut self.places);
+    }
 }
 
 /// A pair of places: what it scores, and which.
@@ -75,9 +89,24 @@ pub struct Piece {
     pub next: i32,
 }
 
+/// How many reads have places that nobody looked at, or kept; their qualities count on such.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// Reads of any of these kinds.
+    pub reads: u64,
+    /// All of whose seeds stand in so many places that a sample of those was looked at.
+    pub sampled: u64,
+    /// With more places beside those of the mate than are looked at, or seeds in too many to see which are.
+    pub joined: u64,
+    /// With more places near the best one than are kept.
+    pub places: u64,
+}
+
 /// A worker's buffers.
 #[derive(Debug, Default)]
 pub struct State {
+    /// What was left out, of all reads so far.
+    pub unseen: Unseen,
     reads: Vec<Read>,
     combined: Vec<Combined>,
     joiner: Joiner,
@@ -141,6 +170,7 @@ pub fn finish<E>(
             }
         },
     );
+    state.count(draft.about.len());
     if !paired {
         for read in 0..draft.about.len() {
             state.single(&job, 0, read);
@@ -156,6 +186,16 @@ pub fn finish<E>(
 }
 
 impl State {
+    fn count(&mut self, reads: usize) {
+        let State { unseen, reads: all, .. } = self;
+        for read in &all[..reads] {
+            unseen.reads += u64::from(read.sampled || read.unjoined || read.unkept);
+            unseen.sampled += u64::from(read.sampled);
+            unseen.joined += u64::from(read.unjoined);
+            unseen.places += u64::from(read.unkept);
+        }
+    }
+
     #[inline(always)]
     fn begin(&mut self, draft: &Draft) {
         let n = draft.about.len();
@@ -168,6 +208,7 @@ impl State {
             read.about = draft.about[i];
             read.joined = read.about.sure;
             read.waiting = !draft.waiting_of(i).is_empty();
+            (read.sampled, read.unjoined, read.unkept) = (false, false, read.about.unkept);
             read.length = draft.packed.length(i);
         }
     }
@@ -250,7 +291,8 @@ impl State {
         let more = joiner.join(job.view, job.inserts, mates);
         for mate in 0..2 {
             let found = joiner.found(mate);
-            reads[first + mate].waiting |= more[mate];
+            reads[first + mate].unjoined =
+                more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
             for diagonal in found.iter().take(AHEAD) {
                 job.view.prefetch_bases(diagonal.left());
             }
@@ -301,27 +343,22 @@ impl State {
             n += 1;
         });
         self.reads[i].waiting = true;
+        self.reads[i].sampled = step > 1;
         self.look(job, draft, i);
     }
 
-    /// Looks at the candidates of a read and adds those that matter.
+    /// Looks at the diagonals of a read and adds those that matter.
     #[inline(always)]
     fn look(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
-        let places = &mut self.reads[i].places;
-        let best = places.first().map_or(i32::MIN / 2, |place| place.score);
-        let first = places.len();
-        self.laying.lay(job.view, job.options, &draft.packed, i, &self.diagonals, Some(best), places);
-        jobs(
-            job.options,
-            i,
-            draft.packed.length(i),
-            places,
-            first,
-            BEHIND * job.options.equal,
-            &mut self.jobs,
-        );
+        let read = &mut self.reads[i];
+        let best = read.places.first().map_or(i32::MIN / 2, |place| place.score);
+        let first = read.places.len();
+        let (packed, diagonals) = (&draft.packed, &self.diagonals);
+        read.unkept |=
+            self.laying.lay(job.view, job.options, packed, i, diagonals, Some(best), &mut read.places);
+        jobs(job.options, i, read.length, &read.places, first, BEHIND * job.options.equal, &mut self.jobs);
         if self.jobs.last().is_none_or(|job| job.read as usize != i) {
-            settled(job.options, draft.packed.length(i), places);
+            read.settle(job.options);
         }
     }
 
@@ -343,7 +380,7 @@ impl State {
         for i in touched {
             let read = &mut reads[i as usize];
             read.places.retain(|place| !place.sought || place.score >= job.options.least);
-            settled(job.options, read.length, &mut read.places);
+            read.settle(job.options);
         }
     }
 
@@ -389,7 +426,7 @@ impl State {
             }
             if self.jobs.len() == begun && self.reads[y].places.len() > known {
                 self.reads[y].places.retain(|place| !place.sought || place.score >= options.least);
-                settled(options, length, &mut self.reads[y].places);
+                self.reads[y].settle(options);
             }
         }
     }

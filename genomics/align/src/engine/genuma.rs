@@ -9,6 +9,7 @@ use genuma_machine::processor::Vectors;
 use genuma_mapper::index::{self, Built, Index};
 use genuma_mapper::insert::{self, Distances, Inserts};
 use genuma_mapper::options::LONGEST;
+use genuma_mapper::pairs::Unseen;
 use genuma_mapper::{mapper, pairs};
 use genuma_reads::ReadBatch;
 use genuma_reads::fasta::{Part, read_parts};
@@ -220,6 +221,16 @@ impl Engine for Genuma {
             }
         }
         Inserts::new(distances, self.options.scores.equal)
+    }
+
+    fn left_out(&self, state: &State) -> Vec<(&'static str, u64)> {
+        let Unseen { reads, sampled, joined, places } = state.pairs.unseen;
+        vec![
+            ("reads", reads),
+            ("reads_with_a_sample_of_places_seen", sampled),
+            ("reads_with_places_beside_the_mate_unseen", joined),
+            ("reads_with_more_places_than_are_kept", places),
+        ]
     }
 
     fn finish(

@@ -1,5 +1,6 @@
 //! A worker's part: one piece through the engine.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -66,6 +67,7 @@ pub(super) struct Worksheet {
     pub(super) map: Duration,
     pub(super) finish: Duration,
     pub(super) shape: Duration,
+    pub(super) left_out: BTreeMap<&'static str, u64>,
 }
 
 /// What a worker keeps from task to task.
@@ -148,5 +150,8 @@ impl<E: Engine> Drop for Worker<'_, E> {
         all.map += self.sheet.map;
         all.finish += self.sheet.finish;
         all.shape += self.sheet.shape;
+        for (kind, reads) in self.engine.left_out(&self.state) {
+            *all.left_out.entry(kind).or_default() += reads;
+        }
     }
 }
