@@ -13,7 +13,8 @@
 #   --only NAMES         any of genuma,minibwa,strobealign,sort,markdup,bwa,minimap2,bowtie2,snap with commas between
 #                        (genuma,minibwa,strobealign,sort,markdup); others is short for the last four. sort and markdup make files with
 #                        those of genuma, minibwa, strobealign and bwa that are named; with the first three where no program is
-#   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align)
+#   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align); reliability.svg there shows how often
+#                        qualities are wrong beside how often they say so
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -221,7 +222,9 @@ versions() {
   if ls "$out"/scores/*.tsv >/dev/null 2>&1; then
     for scores in "$out"/scores/*.tsv; do
       awk -v name="$(basename "$scores" .tsv)" '{ print name "\t" $0 }' "$scores"
-    done | awk -f bench/scores.awk
+    done >"$out/scores.tsv"
+    awk -f bench/scores.awk "$out/scores.tsv"
+    awk -v OFS='\t' -v title="2×$bases bp, $kind" '{ print title, $0 }' "$out/scores.tsv" | awk -f bench/reliability.awk >"$out/reliability.svg"
   fi
 } >"$out/table.md"
 cat "$out/table.md"
