@@ -54,7 +54,7 @@ scored() {
   local pair=$1 dir=$out/$1 program
   shift
   [ -f "$dir/pair/truth.vcf" ] ||
-    "$genuma" simulate "$@" --snvs "$snvs" --indels "$indels" --svs "$svs" --depth-tumor 60 --depth-normal 30 --purity 0.7 \
+    "$genuma" simulate "$@" --snvs "$snvs" --indels "$indels" --svs "$svs" --largest-sv 20000 --depth-tumor 60 --depth-normal 30 --purity 0.7 \
       -t "$threads" -o "$dir/pair" >&2
   GENUMA=$genuma bench/call.sh --data "$dir/pair" --only peers,engine --threads "$threads" --out "$dir" >"$dir.md"
   for program in peers engine; do
