@@ -2,7 +2,9 @@
 # Times `genuma align` beside the engines' own command lines, samtools sort and markdup, and other aligners: same reads, same
 # threads; and counts whose reads are where they come from and whose mapping qualities can be believed.
 #
-# usage: bench/align.sh [--pairs N] [--genome-length BP] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+# usage: bench/align.sh [--data DIR] [--pairs N] [--genome-length BP] [--repeats SHARE] [--reads SET] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
+#   --data DIR           genome.fa, normal_1.fq.gz and normal_2.fq.gz as `genuma simulate --true-positions` writes them; single reads where
+#                        there is no normal_2.fq.gz. Without it pairs are simulated:
 #   --pairs N            read pairs (1000000)
 #   --genome-length BP   of the made genome that they come from (100000000)
 #   --repeats SHARE      of that genome (0.6)
@@ -13,11 +15,12 @@
 #   --only NAMES         any of genuma,minibwa,strobealign,sort,markdup,bwa,minimap2,bowtie2,snap with commas between
 #                        (genuma,minibwa,strobealign,sort,markdup); others is short for the last four. sort and markdup make files with
 #                        those of genuma, minibwa, strobealign and bwa that are named; with the first three where no program is
-#   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align)
+#   --out DIR            where data, runs, times.tsv and table.md go (target/bench-align); reliability.svg there shows how often
+#                        qualities are wrong beside how often they say so
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-pairs=1000000 length=100000000 repeats=0.6 kind=easy rounds=1 threads=2 out=target/bench-align
+data='' pairs=1000000 length=100000000 repeats=0.6 kind=easy rounds=1 threads=2 out=target/bench-align
 only=genuma,minibwa,strobealign,sort,markdup
 while [ $# -gt 0 ]; do
   if [ $# -lt 2 ]; then
@@ -25,6 +28,7 @@ while [ $# -gt 0 ]; do
     exit 2
   fi
   case $1 in
+    --data) data=$2 ;;
     --pairs) pairs=$2 ;;
     --genome-length) length=$2 ;;
     --repeats) repeats=$2 ;;
@@ -81,8 +85,15 @@ if wanted strobealign && [ ! -x "$strobealign" ]; then
   cargo install --quiet strobealign --version "=$version" --locked --root "$out/peers"
 fi
 
-data=$out/data-$kind-$pairs-$length-$repeats
-if [ ! -f "$data/normal_2.fq.gz" ]; then
+set="2x$bases bp ($kind), $length bp of made genome (repeats: $repeats)"
+if [ -n "$data" ]; then
+  set=$(basename "$data")
+  counts=$(zcat "$data/normal_1.fq.gz" | awk 'NR == 2 { bases = length($0) } END { print NR / 4, bases }')
+  read -r pairs bases <<<"$counts"
+else
+  data=$out/data-$kind-$pairs-$length-$repeats
+fi
+if [ ! -f "$data/normal_1.fq.gz" ]; then
   depth=$(awk -v p="$pairs" -v b="$bases" -v l="$length" 'BEGIN { printf "%.4f", p * 2 * b / l }')
   "$genuma" simulate --genome-length "$length" --repeats "$repeats" --true-positions --snvs 0 --indels 0 --svs 0 \
     --germline-svs 0 --depth-tumor 0.0001 --depth-normal "$depth" "${changes[@]}" -o "$data"
@@ -120,7 +131,8 @@ same() {
 rm -f "$out"/scores/*.tsv
 : >"$out/records.md"
 genome=$data/genome.fa one=$data/normal_1.fq.gz two=$data/normal_2.fq.gz
-reads="$one $two"
+reads="$one $two" ends=paired what=pairs bowtie2="-1 $one -2 $two"
+if [ ! -f "$two" ]; then reads=$one ends=single bowtie2="-U $one" what='single reads'; fi
 if wanted genuma; then timed 0 index genuma "$genuma index --engine genuma -t $threads $genome"; fi
 if wanted minibwa; then
   timed 0 index genuma-minibwa "$genuma index --engine minibwa $genome"
@@ -151,7 +163,7 @@ alone() {
   if runs markdup; then timed "$1" markdup "$3" "$4 --mark-duplicates -o $out/ours.bam"; fi
 }
 
-snap="snap-aligner paired $data/snap $reads -t $threads"
+snap="snap-aligner $ends $data/snap $reads -t $threads"
 bwa="bwa mem -t $threads $data/bwa $reads"
 for round in $(seq 1 "$rounds"); do
   ours="$genuma align --engine genuma -t $threads $genome $reads"
@@ -174,7 +186,7 @@ for round in $(seq 1 "$rounds"); do
   if runs bwa; then mapped "$round" bwa "$bwa"; fi
   piped "$round" bwa "$bwa"
   if runs minimap2; then mapped "$round" minimap2 "minimap2 -t $threads -ax sr $data/minimap2.mmi $reads"; fi
-  if runs bowtie2; then mapped "$round" bowtie2 "bowtie2 -p $threads -x $data/bowtie2 -1 $one -2 $two"; fi
+  if runs bowtie2; then mapped "$round" bowtie2 "bowtie2 -p $threads -x $data/bowtie2 $bowtie2"; fi
   if runs snap; then
     mapped "$round" snap "$snap -o -sam -"
     # Sorts and marks duplicates itself.
@@ -196,8 +208,8 @@ versions() {
 }
 
 {
-  printf 'Machine: %s, %s threads of %s. %s pairs of 2x%s bp (%s), %s bp of made genome (repeats: %s); %s round(s), medians. Peak: the largest process.\n\n' \
-    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$bases" "$kind" "$length" "$repeats" "$rounds"
+  printf 'Machine: %s, %s threads of %s. %s %s of %s; %s round(s), medians. Peak: the largest process.\n\n' \
+    "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)" "$threads" "$(nproc)" "$pairs" "$what" "$set" "$rounds"
   printf 'Versions: %s.\n\n' "$(versions | paste -sd ';' | sed 's/;/; /g')"
   echo "| output | program | wall s | CPU s | peak MB |"
   echo "|---|---|---|---|---|"
@@ -221,7 +233,9 @@ versions() {
   if ls "$out"/scores/*.tsv >/dev/null 2>&1; then
     for scores in "$out"/scores/*.tsv; do
       awk -v name="$(basename "$scores" .tsv)" '{ print name "\t" $0 }' "$scores"
-    done | awk -f bench/scores.awk
+    done >"$out/scores.tsv"
+    awk -f bench/scores.awk "$out/scores.tsv"
+    awk -v OFS='\t' -v title="$set" '{ print title, $0 }' "$out/scores.tsv" | awk -f bench/reliability.awk >"$out/reliability.svg"
   fi
 } >"$out/table.md"
 cat "$out/table.md"

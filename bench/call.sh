@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Times and scores `genuma call` beside bwa mem alone and beside bwa + samtools + Mutect2 + Delly: same reads, same threads.
+# Times and scores `genuma call` beside bwa mem alone and beside bwa + samtools + Mutect2 + Delly: same reads, same threads. Also
+# Mutect2 and Delly on what `genuma align --engine genuma` writes.
 #
 # usage: bench/call.sh [--data DIR] [--rounds N] [--threads N] [--only NAMES] [--out DIR]
 #   --data DIR     genome.fa, truth.vcf, {tumor,normal}_{1,2}.fq.gz as `genuma simulate` writes them; without it, a pair is
 #                  simulated: a made genome of 5 Mbp, 30x/30x, purity 0.7, seed 1
 #   --rounds N     how often everything is run; the table shows medians (1)
 #   --threads N    threads of each contender, all held to the same N cores (2)
-#   --only NAMES   contenders, any of bwa,peers,genuma with commas between (all)
+#   --only NAMES   contenders, any of bwa,peers,engine,genuma with commas between (bwa,peers,genuma); engine is peers with genuma's
+#                  own aligner in place of bwa and samtools
 #   --out DIR      where the runs, times.tsv and table.md go (target/bench-call)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -65,6 +67,7 @@ reference=$out/reference/genome.fa
 mkdir -p "$out/reference"
 cp "$data/genome.fa" "$reference"
 timed 0 index bwa "bwa index $reference"
+if runs engine; then timed 0 index engine "$genuma index --engine genuma -t $threads $reference"; fi
 timed 0 index faidx "samtools faidx $reference && samtools dict $reference -o ${reference%.fa}.dict"
 
 # The command that aligns one sample.
@@ -81,24 +84,34 @@ bwa_alone() {
   done
 }
 
+# The command that makes one sample's sorted BAM, duplicates marked: bwa's and samtools', genuma's.
+peers_bam() {
+  printf '%s' "$(bwa_mem "$2") | samtools fixmate -m -u - - | samtools sort -@ $threads -m 512M -u -T $1/$2 - |
+    samtools markdup -@ $threads - $1/$2.bam && samtools index $1/$2.bam"
+}
+
+engine_bam() {
+  printf '%s ' "$genuma align --engine genuma -t $threads -R 'ID:$2\\tSM:$2\\tLB:$2\\tPL:ILLUMINA' --mark-duplicates -o $1/$2.bam" \
+    "$reference" "$data/$2"_{1,2}.fq.gz
+}
+
+# Mutect2 and Delly on the BAM files of peers or engine.
 peers() {
-  local round=$1 dir=$out/peers-$1 sample
+  local round=$1 contender=$2 dir=$out/$2-$1 sample
   mkdir -p "$dir"
   for sample in normal tumor; do
-    timed "$round" peers "align_$sample" "$(bwa_mem "$sample") | samtools fixmate -m -u - - |
-      samtools sort -@ $threads -m 512M -u -T $dir/$sample - |
-      samtools markdup -@ $threads - $dir/$sample.bam && samtools index $dir/$sample.bam"
+    timed "$round" "$contender" "align_$sample" "$("${contender}_bam" "$dir" "$sample")"
   done
-  timed "$round" peers mutect2 "scripts/gatk.sh Mutect2 -R $reference -I $dir/tumor.bam -I $dir/normal.bam -normal normal \
+  timed "$round" "$contender" mutect2 "scripts/gatk.sh Mutect2 -R $reference -I $dir/tumor.bam -I $dir/normal.bam -normal normal \
     --native-pair-hmm-threads $threads -O $dir/mutect2.vcf.gz"
-  timed "$round" peers mutect2_filter \
+  timed "$round" "$contender" mutect2_filter \
     "scripts/gatk.sh FilterMutectCalls -R $reference -V $dir/mutect2.vcf.gz -O $dir/small.vcf.gz"
   printf 'tumor\ttumor\nnormal\tcontrol\n' >"$dir/samples.tsv"
-  timed "$round" peers delly \
+  timed "$round" "$contender" delly \
     "OMP_NUM_THREADS=$threads delly call -g $reference -o $dir/delly.bcf $dir/tumor.bam $dir/normal.bam"
-  timed "$round" peers delly_filter \
+  timed "$round" "$contender" delly_filter \
     "delly filter -f somatic -p -s $dir/samples.tsv -o $dir/large.bcf $dir/delly.bcf"
-  peers_vcf "$dir" >"$out/logs/$round-peers-vcf.err" 2>&1
+  peers_vcf "$dir" >"$out/logs/$round-$contender-vcf.err" 2>&1
 }
 
 # One VCF of both callers' PASS calls: all of Mutect2's, and Delly's from 50 bp on, as it gives shorter ones a second time.
@@ -125,7 +138,9 @@ genuma_call() {
 
 for round in $(seq 1 "$rounds"); do
   if runs bwa; then bwa_alone "$round"; fi
-  if runs peers; then peers "$round"; fi
+  for contender in peers engine; do
+    if runs $contender; then peers "$round" $contender; fi
+  done
   if runs genuma; then genuma_call "$round"; fi
 done
 
@@ -146,5 +161,6 @@ score() {
   awk -f bench/table.awk "$times"
   if runs genuma; then score 'genuma call' "$out/genuma-1/somatic.vcf.gz"; fi
   if runs peers; then score 'Mutect2 and Delly' "$out/peers-1/calls.vcf.gz"; fi
+  if runs engine; then score "Mutect2 and Delly on genuma's own engine" "$out/engine-1/calls.vcf.gz"; fi
 } >"$out/table.md"
 cat "$out/table.md"

@@ -33,6 +33,7 @@ function note(table, key, round) {
   if ($7 > sum[table, key, round, "peak"]) sum[table, key, round, "peak"] = $7
   name["bwa"] = "bwa mem alone"
   name["peers"] = "bwa + sort + markdup + Mutect2 + Delly"
+  name["engine"] = "genuma align + Mutect2 + Delly"
   name["genuma"] = "genuma call"
 }
 function median(table, key, what,    n, i, j, swap, value) {
