@@ -31,6 +31,9 @@ const WORTH_IT: i32 = 10;
 const GAPPED: usize = 4;
 /// Places of a read that are kept.
 const MOST: usize = 256;
+/// Longest list of which the places on ALT contigs are counted; hits of a read up to which they are looked at.
+const COUNTED: usize = 600;
+const WITH_ALT: usize = 400;
 /// Diagonals this near may belong to one alignment (bp).
 const NEIGHBOURS: u64 = 150;
 
@@ -39,8 +42,10 @@ const NEIGHBOURS: u64 = 150;
 pub struct Waiting {
     /// Where in the index it begins.
     pub list: u32,
-    /// Its places.
+    /// Its places: those in the primary assembly, unless there are very many.
     pub places: u32,
+    /// Those on ALT contigs are to be looked at, too.
+    pub alt: bool,
     /// Where the seed begins in the read.
     pub at: u16,
     /// The seed's reverse complement was hashed.
@@ -69,7 +74,7 @@ pub struct Draft {
     pub packed: Packed,
     /// Of each read.
     pub about: Vec<About>,
-    /// The best of each read first.
+    /// Of each read those of the primary assembly, the best first, then those on ALT contigs, the best first.
     pub places: Vec<Place>,
     /// Lists of each read, the shortest first.
     pub waiting: Vec<Waiting>,
@@ -153,7 +158,19 @@ fn left(place: u64, at: u16, length: usize, reverse: bool) -> (u64, u16) {
     (place - u64::from(anchor), anchor)
 }
 
-/// Hands all places of a list to `each`, first those forwards: diagonal, whether the read lies reversed, its anchor.
+/// Places of a list in the primary assembly; all of a long one.
+#[inline(always)]
+fn assembled(view: &View<'_>, list: u32) -> usize {
+    let list = view.list(list);
+    let all = list.len();
+    if !view.has_alt() || all > COUNTED {
+        return all;
+    }
+    all - list.on(false).chain(list.on(true)).filter(|&place| view.is_alt(place)).count()
+}
+
+/// Hands the places of a list to `each`, first those forwards: diagonal, whether the read lies reversed, its anchor. Those on ALT contigs only
+/// where the list says so.
 #[inline(always)]
 pub(crate) fn listed(
     view: &View<'_>,
@@ -164,6 +181,9 @@ pub(crate) fn listed(
     let list = view.list(waiting.list);
     for reverse in [false, true] {
         for place in list.on(waiting.reverse ^ reverse) {
+            if !waiting.alt && view.is_alt(place) {
+                continue;
+            }
             let (left, anchor) = left(place, waiting.at, length, reverse);
             each(left, reverse, anchor);
         }
@@ -246,7 +266,13 @@ impl State {
                     }
                     Slot::List(list) => {
                         view.prefetch_list(list);
-                        self.lists.push(Waiting { list, places: 0, at: seed.at, reverse: seed.reverse });
+                        self.lists.push(Waiting {
+                            list,
+                            places: 0,
+                            alt: false,
+                            at: seed.at,
+                            reverse: seed.reverse,
+                        });
                     }
                 });
             }
@@ -272,7 +298,7 @@ impl State {
             let mut read_lists = 0;
             if !lists.is_empty() {
                 for list in &mut *lists {
-                    list.places = view.list(list.list).len() as u32;
+                    list.places = assembled(view, list.list) as u32;
                 }
                 lists.sort_unstable_by_key(|list| (list.places, list.at));
                 let frequent = seeds.len() / 2 + lists.len();
@@ -287,7 +313,8 @@ impl State {
                         break;
                     }
                     sum += n;
-                    listed(view, list, length, |left, reverse, anchor| {
+                    let list = Waiting { alt: more.len() < WITH_ALT, ..*list };
+                    listed(view, &list, length, |left, reverse, anchor| {
                         more.push(Hit { left, reverse, anchor })
                     });
                     read_lists += 1;
@@ -378,7 +405,8 @@ pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting]) -> u16 {
 #[inline(always)]
 pub(crate) fn better(place: &mut Place, found: Place) {
     if found.total > place.total {
-        *place = Place { differing: place.differing, votes: place.votes, formed: true, ..found };
+        let Place { differing, votes, alt, .. } = *place;
+        *place = Place { differing, votes, alt, formed: true, ..found };
     }
 }
 
@@ -449,7 +477,10 @@ pub(crate) fn without_gaps(
         let differing = differences(view.words, candidate.left, strand, masks);
         if has_seed(masks, usize::from(candidate.anchor)) {
             candidate.differing = differing as u16;
-            least = least.max(full - lost * differing as i32 - near);
+            // One on an ALT contig does not push others out.
+            if !view.is_alt(candidate.left + u64::from(candidate.anchor)) {
+                least = least.max(full - lost * differing as i32 - near);
+            }
             if candidates.len() == 1 {
                 let mut place = candidates[0];
                 placed(view, masks, strand, &mut place, false, options);
@@ -481,10 +512,11 @@ pub(crate) fn without_gaps(
         placed(view, masks, strand, &mut place, neighbour || best.is_some(), options);
         places.push(place);
     }
-    places[first..].sort_unstable_by_key(|place| (-place.total, place.left, place.reverse));
+    places[first..].sort_unstable_by_key(|place| (place.alt, -place.total, place.left, place.reverse));
 }
 
-/// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted.
+/// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted. The best one on an ALT contig is
+/// aligned as the best of all is.
 #[inline(always)]
 pub(crate) fn jobs(
     options: &Options,
@@ -499,8 +531,10 @@ pub(crate) fn jobs(
     let best = best(&places[first..]);
     let mut n = 0;
     for (i, place) in places.iter().enumerate().skip(first) {
-        let rival = i > first;
-        if rival && (place.most < best - behind || place.most < place.total + WORTH_IT * options.equal) {
+        let first_alt = place.alt && i > first && !places[i - 1].alt;
+        let rival = i > first && !first_alt;
+        let worth_it = first_alt || place.most >= place.total + WORTH_IT * options.equal;
+        if i > first && (place.most < best - behind || !worth_it) {
             continue;
         }
         // Another diagonal of the same alignment, which the wider band of a better one has.
@@ -517,13 +551,13 @@ pub(crate) fn jobs(
     }
 }
 
-/// Sorts places, the best first, and drops those that are forms of a better one, or too bad to matter.
+/// Sorts places, those on ALT contigs behind all others and the best first, and drops those that are forms of a better one, or too bad to matter.
 #[inline(always)]
 pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>) {
     if places.len() < 2 {
         return;
     }
-    places.sort_unstable_by_key(|place| (-place.score, place.left, place.reverse));
+    places.sort_unstable_by_key(|place| (place.alt, -place.score, place.left, place.reverse));
     let near = places[0].score - KEPT * options.equal;
     let (mut kept, mut gapped) = (0, false);
     for i in 0..places.len() {
