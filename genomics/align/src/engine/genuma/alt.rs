@@ -50,9 +50,9 @@ fn parse(bytes: &[u8]) -> Result<HashSet<String>, String> {
             format!("line {} does not begin with the name of an ALT contig: {what}", number + 1)
         };
         if name.is_empty() {
-            return Err(wrong("it has none".into()));
+            return Err(wrong("there is none".into()));
         }
-        check_name(name).map_err(|fault| wrong(format!("that {fault}")))?;
+        check_name(name).map_err(|fault| wrong(format!("it {fault}")))?;
         // A name that passed is ASCII.
         names.insert(String::from_utf8_lossy(name).into_owned());
     }
