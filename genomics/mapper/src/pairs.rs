@@ -744,8 +744,8 @@ impl Answer {
         }
         // As bwa: of a pair that lies as mates do, only the best one.
         let most = if paired { assembled + 1 } else { places.len() };
-        for i in assembled..most {
-            if self.leaders[i] == i && i != primary && places[i].score >= options.least {
+        for (i, place) in places.iter().enumerate().take(most).skip(assembled) {
+            if self.leaders[i] == i && i != primary && place.score >= options.least {
                 // Its quality says how much better it is than anything else, the primary place included.
                 self.pieces.push(piece(i, alone(read, i, options)));
             }

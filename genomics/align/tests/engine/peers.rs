@@ -97,13 +97,6 @@ pub fn strobealign() -> Result<&'static Path, &'static str> {
     BUILT.get_or_init(build).as_ref().map(PathBuf::as_path).map_err(String::as_str)
 }
 
-/// `bwa`, if it is installed.
-pub fn bwa() -> Result<&'static Path, &'static str> {
-    // Without a command it tells its usage and fails.
-    let found = Command::new("bwa").output().is_ok();
-    found.then_some(Path::new("bwa")).ok_or("bwa is not installed")
-}
-
 /// What a command line prints.
 pub fn run(binary: &Path, arguments: &[&str], folder: &Path) -> Vec<u8> {
     output(Command::new(binary).args(arguments).current_dir(folder)).unwrap().stdout
