@@ -56,6 +56,7 @@ fn wishes_that_cannot_be_fulfilled() {
         (&[reference, reads, "-o", "x.cram"][..], "give a name that ends in .sam or .bam"),
         (&[reference, reads, "--mark-duplicates"], "add -o x.bam"),
         (&[reference, reads, "-B", "3"], "options of bwa mem are for --engine genuma"),
+        (&[reference, reads, "--ignore-alt"], "options of bwa mem are for --engine genuma"),
         (&[reference, reads, "--engine", "genuma", "-A", "0"], "a match must have a score"),
         (&[reference, reads, reads, reads], "has no mate file"),
         (&[reference, reads, "-R", "SM:x"], "has no ID"),

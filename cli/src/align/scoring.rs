@@ -59,20 +59,24 @@ pub struct Scoring {
     /// Copy the comments of reads, which must be SAM tags
     #[arg(short = 'C', long = "comments")]
     comments: bool,
-    /// Name other places in the tag XA where there are so many at most (-h of bwa mem) [default: 5]
-    #[arg(long = "named-places", value_name = "N")]
-    named: Option<u16>,
+    /// Treat ALT contigs, which ref.fa.alt names, like any other sequence
+    #[arg(short = 'j', long = "ignore-alt")]
+    ignore_alt: bool,
+    /// Name other places in the tag XA where there are so many at most, or so many with ALT contigs (-h of bwa mem)
+    /// [default: 5,200]
+    #[arg(long = "named-places", value_name = "N[,N]")]
+    named: Option<Two>,
 }
 
 impl Scoring {
     /// Whether nothing was said.
     pub fn is_default(&self) -> bool {
-        let numbers = [self.differs, self.unpaired, self.least, self.named];
-        let twos = [self.open, self.extend, self.clip];
+        let numbers = [self.differs, self.unpaired, self.least];
+        let twos = [self.open, self.extend, self.clip, self.named];
         self.equal.is_none()
             && numbers.iter().all(Option::is_none)
             && twos.iter().all(Option::is_none)
-            && !(self.all || self.pieces_secondary || self.soft_clips || self.comments)
+            && !(self.all || self.pieces_secondary || self.soft_clips || self.ignore_alt || self.comments)
     }
 
     /// The engine's options.
@@ -101,7 +105,8 @@ impl Scoring {
             all: self.all,
             pieces_secondary: self.pieces_secondary,
             soft_clips: self.soft_clips,
-            named: self.named.map_or(Options::default().named, usize::from),
+            named: self.named.map_or(Options::default().named, |two| two.0.map(|n| n as usize)),
+            ignore_alt: self.ignore_alt,
             comments: self.comments,
             read_groups,
         })

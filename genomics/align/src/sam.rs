@@ -47,6 +47,8 @@ pub enum Error {
 pub struct Contigs {
     names: Vec<String>,
     lengths: Vec<u64>,
+    /// Numbers of the ALT contigs, in order.
+    alt: Vec<usize>,
     numbers: HashMap<Vec<u8>, i32>,
 }
 
@@ -61,6 +63,12 @@ impl Contigs {
             all.lengths.push(length);
         }
         all
+    }
+
+    /// The same with those that are ALT contigs by their names: their `@SQ` lines say so (`AH:*`).
+    pub fn with_alt(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
+        self.alt = (0..self.len()).filter(|&number| is_alt(&self.names[number])).collect();
+        self
     }
 
     /// How many there are.
@@ -91,9 +99,10 @@ impl Contigs {
     /// The `@SQ` lines, each with its line end.
     pub fn header_lines(&self) -> String {
         let mut lines = String::new();
-        for (name, length) in self.iter() {
+        for (number, (name, length)) in self.iter().enumerate() {
+            let alt = if self.alt.binary_search(&number).is_ok() { "\tAH:*" } else { "" };
             // Writing to a string cannot fail.
-            let _ = writeln!(lines, "@SQ\tSN:{name}\tLN:{length}");
+            let _ = writeln!(lines, "@SQ\tSN:{name}\tLN:{length}{alt}");
         }
         lines
     }

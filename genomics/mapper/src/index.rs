@@ -99,6 +99,9 @@ pub enum Error {
 pub struct Index<M> {
     bytes: M,
     contigs: Vec<Contig>,
+    /// Which sequences are ALT contigs, and where the first one begins: beyond all bases where there is none.
+    alt: Vec<bool>,
+    first_alt: u64,
     /// The first sequence that ends behind each stretch of 65,536 packed bases.
     coarse: Vec<u32>,
     /// Packed bases that are none of the four in the reference, in order.
@@ -192,7 +195,18 @@ impl<M: Deref<Target = [u8]>> Index<M> {
             let further = all[from..].iter().take_while(|contig| contig.end() <= stretch << 16).count();
             coarse.push((from + further).min(all.len() - 1) as u32);
         }
-        Ok(Index { bytes, contigs: all, coarse, holes, head, words, buckets, lists })
+        Ok(Index {
+            bytes,
+            contigs: all,
+            alt: Vec::new(),
+            first_alt: u64::MAX,
+            coarse,
+            holes,
+            head,
+            words,
+            buckets,
+            lists,
+        })
     }
 
     /// All bytes.
@@ -211,6 +225,13 @@ impl<M: Deref<Target = [u8]>> Index<M> {
         &self.contigs
     }
 
+    /// Says which sequences are ALT contigs: other forms of a part of the primary assembly. The file of an index does not tell.
+    pub fn set_alt(&mut self, is_alt: impl FnMut(&Contig) -> bool) {
+        self.alt = self.contigs.iter().map(is_alt).collect();
+        let first = self.alt.iter().position(|&alt| alt);
+        self.first_alt = first.map_or(u64::MAX, |first| self.contigs[first].start);
+    }
+
     /// The arrays as what they are.
     pub fn view(&self) -> View<'_> {
         View {
@@ -218,6 +239,8 @@ impl<M: Deref<Target = [u8]>> Index<M> {
             buckets: bytemuck::cast_slice(&self.bytes[self.buckets.clone()]),
             lists: bytemuck::cast_slice(&self.bytes[self.lists.clone()]),
             contigs: &self.contigs,
+            alt: &self.alt,
+            first_alt: self.first_alt,
             coarse: &self.coarse,
             holes: &self.holes,
             each: self.head.buckets,
@@ -243,6 +266,8 @@ pub struct View<'a> {
     lists: &'a [u32],
     /// The sequences.
     pub contigs: &'a [Contig],
+    alt: &'a [bool],
+    first_alt: u64,
     coarse: &'a [u32],
     /// Packed bases that are none of the four in the reference, in order.
     pub holes: &'a [Range<u64>],
@@ -357,6 +382,18 @@ impl<'a> View<'a> {
             number += 1;
         }
         number
+    }
+
+    /// Whether the sequence that has the packed base `at` is an ALT contig.
+    #[inline(always)]
+    pub fn is_alt(&self, at: u64) -> bool {
+        at >= self.first_alt && self.alt[self.contig_at(at)]
+    }
+
+    /// Whether there are ALT contigs.
+    #[inline(always)]
+    pub fn has_alt(&self) -> bool {
+        self.first_alt != u64::MAX
     }
 
     /// The packed bases that a window may have: of the sequence that has base `at`.

@@ -115,7 +115,7 @@ impl Joiner {
         keys.sort_unstable();
         keys.push(Diagonal::LAST);
         for list in mate.lists {
-            let most = list.places as usize + 1;
+            let most = view.list(list.list).len() + 1;
             if some.len() < most {
                 some.resize(most, Diagonal::LAST);
             }

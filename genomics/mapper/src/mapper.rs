@@ -34,6 +34,9 @@ const GAPPED: usize = 4;
 const MOST: usize = 256;
 /// Diagonals whose bases are asked for ahead.
 pub(crate) const AHEAD: usize = 16;
+/// Longest list of which the places on ALT contigs are counted; hits of a read up to which they are looked at.
+const COUNTED: usize = 600;
+const WITH_ALT: usize = 400;
 /// Diagonals this near may belong to one alignment (bp).
 const NEIGHBOURS: u64 = 150;
 
@@ -42,8 +45,10 @@ const NEIGHBOURS: u64 = 150;
 pub struct Waiting {
     /// Where in the index it begins.
     pub list: u32,
-    /// Its places.
+    /// Its places: those in the primary assembly, unless there are very many.
     pub places: u32,
+    /// Those on ALT contigs are to be looked at, too.
+    pub alt: bool,
     /// Where the seed begins in the read.
     pub at: u16,
     /// The seed's reverse complement was hashed.
@@ -74,7 +79,7 @@ pub struct Draft {
     pub packed: Packed,
     /// Of each read.
     pub about: Vec<About>,
-    /// The best of each read first.
+    /// Of each read those of the primary assembly, the best first, then those on ALT contigs, the best first.
     pub places: Vec<Place>,
     /// Lists of each read, the shortest first.
     pub waiting: Vec<Waiting>,
@@ -151,13 +156,27 @@ fn diagonal(place: u64, at: u16, length: usize, reverse: bool) -> Diagonal {
     Diagonal::new(place - u64::from(anchor), reverse, anchor)
 }
 
-/// Hands all places of a list to `each`, in order.
+/// Places of a list in the primary assembly; all of a long one.
+#[inline(always)]
+fn assembled(view: &View<'_>, list: u32) -> usize {
+    let list = view.list(list);
+    let all = list.len();
+    if !view.has_alt() || all > COUNTED {
+        return all;
+    }
+    all - list.on(false).chain(list.on(true)).filter(|&place| view.is_alt(place)).count()
+}
+
+/// Hands the places of a list to `each`, in order. Those on ALT contigs only where the list says so.
 #[inline(always)]
 pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each: impl FnMut(Diagonal)) {
     let list = view.list(waiting.list);
     for reverse in [false, true] {
-        list.on(waiting.reverse ^ reverse)
-            .for_each(|place| each(diagonal(place, waiting.at, length, reverse)));
+        list.on(waiting.reverse ^ reverse).for_each(|place| {
+            if waiting.alt || !view.is_alt(place) {
+                each(diagonal(place, waiting.at, length, reverse));
+            }
+        });
     }
 }
 
@@ -235,7 +254,13 @@ impl State {
                     }
                     Slot::List(list) => {
                         view.prefetch_list(list);
-                        self.lists.push(Waiting { list, places: 0, at: seed.at, reverse: seed.reverse });
+                        self.lists.push(Waiting {
+                            list,
+                            places: 0,
+                            alt: false,
+                            at: seed.at,
+                            reverse: seed.reverse,
+                        });
                     }
                 });
             }
@@ -261,7 +286,7 @@ impl State {
             let mut read_lists = 0;
             if !lists.is_empty() {
                 for list in &mut *lists {
-                    list.places = view.list(list.list).len() as u32;
+                    list.places = assembled(view, list.list) as u32;
                 }
                 lists.sort_unstable_by_key(|list| (list.places, list.at));
                 let frequent = seeds.len() / 2 + lists.len();
@@ -276,7 +301,8 @@ impl State {
                         break;
                     }
                     sum += n;
-                    listed(view, list, length, |diagonal| more.push(diagonal));
+                    let list = Waiting { alt: more.len() < WITH_ALT, ..*list };
+                    listed(view, &list, length, |diagonal| more.push(diagonal));
                     read_lists += 1;
                 }
             }
@@ -369,7 +395,8 @@ pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting]) -> u16 {
 #[inline(always)]
 pub(crate) fn better(place: &mut Place, found: Place) {
     if found.total > place.total {
-        *place = Place { sought: place.sought, formed: true, ..found };
+        let Place { sought, alt, .. } = *place;
+        *place = Place { sought, alt, formed: true, ..found };
     }
 }
 
@@ -431,7 +458,10 @@ impl Laying {
             let strand = strands[usize::from(diagonal.reverse())];
             let differing = differences(view.words, diagonal.left(), strand, masks);
             if has_seed(masks, usize::from(diagonal.anchor())) {
-                least = least.max(full - lost * differing as i32 - near);
+                // One on an ALT contig does not push others out.
+                if !view.is_alt(diagonal.left() + u64::from(diagonal.anchor())) {
+                    least = least.max(full - lost * differing as i32 - near);
+                }
                 if diagonals.len() == 1 {
                     let mut place = place(diagonal);
                     placed(view, masks, strand, &mut place, false, options);
@@ -451,7 +481,9 @@ impl Laying {
             // No more are kept, so what these are worth from end to end others have to be, too.
             laid_by_differing.clear();
             laid_by_differing.resize(length + 1, 0);
-            laid.iter().for_each(|laid| laid_by_differing[laid.differing as usize] += 1);
+            let assembled =
+                |laid: &&Laid| !view.is_alt(laid.diagonal.left() + u64::from(laid.diagonal.anchor()));
+            laid.iter().filter(assembled).for_each(|laid| laid_by_differing[laid.differing as usize] += 1);
             let mut seen = 0;
             let last = laid_by_differing.iter().position(|n| {
                 seen += n;
@@ -476,12 +508,13 @@ impl Laying {
             placed(view, masks, strand, &mut place, neighbour || best.is_some(), options);
             places.push(place);
         }
-        places[first..].sort_unstable_by_key(|place| (-place.total, place.left, place.reverse));
+        places[first..].sort_unstable_by_key(|place| (place.alt, -place.total, place.left, place.reverse));
         crowded
     }
 }
 
-/// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted.
+/// Asks for alignments with gaps where they may be better: of the places from `first` on, which are sorted. The best one on an ALT contig is
+/// aligned as the best of all is.
 #[inline(always)]
 pub(crate) fn jobs(
     options: &Options,
@@ -496,8 +529,10 @@ pub(crate) fn jobs(
     let best = best(&places[first..]);
     let mut n = 0;
     for (i, place) in places.iter().enumerate().skip(first) {
-        let rival = i > first;
-        if rival && (place.most < best - behind || place.most < place.total + WORTH_IT * options.equal) {
+        let first_alt = place.alt && i > first && !places[i - 1].alt;
+        let rival = i > first && !first_alt;
+        let worth_it = first_alt || place.most >= place.total + WORTH_IT * options.equal;
+        if i > first && (place.most < best - behind || !worth_it) {
             continue;
         }
         // Another diagonal of the same alignment, which the wider band of a better one has.
@@ -514,14 +549,14 @@ pub(crate) fn jobs(
     }
 }
 
-/// Sorts places, the best first, and drops those that are forms of a better one, or too bad to matter; says whether others were dropped as
-/// there are too many.
+/// Sorts places, those on ALT contigs behind all others and the best first, and drops those that are forms of a better one, or too bad to
+/// matter; says whether others were dropped as there are too many.
 #[inline(always)]
 pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>) -> bool {
     if places.len() < 2 {
         return false;
     }
-    places.sort_unstable_by_key(|place| (-place.score, place.left, place.reverse));
+    places.sort_unstable_by_key(|place| (place.alt, -place.score, place.left, place.reverse));
     let near = places[0].score - KEPT * options.equal;
     let (mut kept, mut gapped, mut crowded) = (0, false, false);
     for i in 0..places.len() {

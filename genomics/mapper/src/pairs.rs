@@ -35,7 +35,7 @@ const NEAR: i32 = 24;
 /// Longest stretch in which a mate is looked for (bp).
 const WINDOW: u64 = 20_000;
 
-/// A read with its places, the best first.
+/// A read with its places: those of the primary assembly, the best first, then those on ALT contigs.
 #[derive(Debug, Default, Clone)]
 struct Read {
     places: Vec<Place>,
@@ -74,8 +74,10 @@ struct Combined {
 pub struct Answer {
     /// All its places.
     pub places: Vec<Place>,
-    /// Which are reported: the primary one first, then those of other parts of the read.
+    /// Which are reported: the primary one first, then those of other parts of the read, then those on ALT contigs that are better.
     pub pieces: Vec<Piece>,
+    /// Of each place the best one of the same bases, ALT contigs and all, which may be itself; empty if the read has no place on an ALT contig.
+    pub leaders: Vec<usize>,
 }
 
 /// A reported place.
@@ -87,6 +89,8 @@ pub struct Piece {
     pub quality: u8,
     /// The best score of another place of the same bases, 0 if there is none.
     pub next: i32,
+    /// The score of the place on an ALT contig that is the best one of the same bases, if it is better than this one; else 0.
+    pub alt: i32,
 }
 
 /// How many reads have places that nobody looked at, or kept; their qualities count on such.
@@ -213,7 +217,7 @@ impl State {
         }
     }
 
-    /// All pairs of places of two mates that lie as mates do, the best first.
+    /// All pairs of places of two mates that lie as mates do, the best first. Those on ALT contigs are in none.
     #[inline(always)]
     fn combine(&mut self, job: &Finishing<'_>, first: usize) {
         let State { reads, combined, ends, order, .. } = self;
@@ -229,7 +233,7 @@ impl State {
             let Some(worth) = job.inserts.worth([one_ends[x], two_ends[y]], [a.reverse, b.reverse]) else {
                 return;
             };
-            if job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
+            if !a.alt && job.view.contig_at(a.start()) == job.view.contig_at(b.start()) {
                 combined.push(Combined { score: a.score + b.score + worth, which: [x as u16, y as u16] });
             }
         };
@@ -490,8 +494,8 @@ impl State {
         answer.places.clear();
         answer.places.extend_from_slice(&self.reads[read].places);
         let read = &self.reads[read];
-        let quality = (!read.places.is_empty()).then(|| alone(read, 0, job.options));
-        answer.pieces(read, 0, quality, job.options);
+        let primary = (!read.places.is_empty()).then(|| (0, alone(read, 0, job.options)));
+        answer.pieces(read, primary, false, job.options);
     }
 
     /// The answers for a pair; whether it lies as pairs do.
@@ -508,7 +512,7 @@ impl State {
             for mate in 0..2 {
                 self.single(job, mate, first + mate);
             }
-            return self.combined.iter().any(|pair| pair.which == [0, 0]) && self.both();
+            return self.proper(job, first);
         };
         let mut next = self.combined.get(1).map_or(apart, |pair| pair.score.max(apart));
         let step = options.equal + options.differs + 1;
@@ -537,21 +541,26 @@ impl State {
             let answer = &mut self.answers[mate];
             answer.places.clear();
             answer.places.extend_from_slice(&read.places);
-            answer.pieces(read, which, Some(quality), options);
+            answer.pieces(read, Some((which, quality)), true, options);
         }
-        self.both()
+        self.proper(job, first)
     }
 
-    /// Whether both answers are of a place that is good enough to be reported.
-    fn both(&self) -> bool {
-        self.answers.iter().all(|answer| !answer.pieces.is_empty())
+    /// Whether both answers are of a place that is good enough to be reported, and these lie as mates do.
+    fn proper(&self, job: &Finishing<'_>, first: usize) -> bool {
+        let primary = |answer: &Answer| answer.pieces.first().map(|piece| answer.places[piece.place]);
+        let [Some(a), Some(b)] = self.answers.each_ref().map(primary) else { return false };
+        let ends = [first_base(&a, self.reads[first].length), first_base(&b, self.reads[first + 1].length)];
+        job.inserts.worth(ends, [a.reverse, b.reverse]).is_some()
+            && job.view.contig_at(a.start()) == job.view.contig_at(b.start())
     }
 }
 
-/// Whether a read has places for different parts of it.
+/// Whether a read has places in the primary assembly for different parts of it.
 fn in_pieces(read: &Read, options: &Options) -> bool {
     let Some((best, others)) = read.places.split_first() else { return false };
-    others.iter().any(|place| place.score >= options.least && place.elsewhere(best, read.length))
+    let piece = |place: &Place| !place.alt && place.score >= options.least;
+    others.iter().any(|place| piece(place) && place.elsewhere(best, read.length))
 }
 
 fn alone(read: &Read, which: usize, options: &Options) -> i32 {
@@ -562,22 +571,66 @@ fn alone(read: &Read, which: usize, options: &Options) -> i32 {
 }
 
 impl Answer {
-    /// Sets the pieces: place `primary`, and the best place of each other part of the read.
-    fn pieces(&mut self, read: &Read, primary: usize, quality: Option<i32>, options: &Options) {
+    /// Sets the pieces: the primary place with its quality, the best place of each other part of the read, and what is better on ALT contigs.
+    /// If the primary place is too bad to be reported, the best one on an ALT contig is it.
+    fn pieces(&mut self, read: &Read, primary: Option<(usize, i32)>, paired: bool, options: &Options) {
         self.pieces.clear();
-        let Some(quality) = quality else { return };
+        self.leaders.clear();
         let places = &self.places;
-        if places[primary].score < options.least {
-            return;
-        }
+        let good = |which: usize| places.get(which).is_some_and(|place| place.score >= options.least);
+        let assembled = places.partition_point(|place| !place.alt);
+        let instead = || good(assembled).then(|| (assembled, alone(read, assembled, options)));
+        let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
+        let Some((primary, quality)) = primary else { return };
         let next = |which| quality::rivals(places, which, read.length, options).best.unwrap_or(0);
-        self.pieces.push(Piece { place: primary, quality: quality as u8, next: next(primary) });
-        for (i, place) in places.iter().enumerate() {
+        let piece = |place, quality: i32| Piece { place, quality: quality as u8, next: next(place), alt: 0 };
+        self.pieces.push(piece(primary, quality));
+        for (i, place) in places[..assembled].iter().enumerate() {
             let elsewhere = |piece: &Piece| place.elsewhere(&places[piece.place], read.length);
             if place.score >= options.least && self.pieces.iter().all(elsewhere) {
-                let quality = alone(read, i, options).min(quality) as u8;
-                self.pieces.push(Piece { place: i, quality, next: next(i) });
+                self.pieces.push(piece(i, alone(read, i, options).min(quality)));
+            }
+        }
+        if assembled == places.len() {
+            return;
+        }
+        self.leaders = leaders(places, read.length);
+        for piece in &mut self.pieces {
+            let leader = &places[self.leaders[piece.place]];
+            piece.alt = if leader.alt && !places[piece.place].alt { leader.score } else { 0 };
+        }
+        // As bwa: of a pair that lies as mates do, only the best one.
+        let most = if paired { assembled + 1 } else { places.len() };
+        for (i, place) in places.iter().enumerate().take(most).skip(assembled) {
+            if self.leaders[i] == i && i != primary && place.score >= options.least {
+                // Its quality says how much better it is than anything else, the primary place included.
+                self.pieces.push(piece(i, alone(read, i, options)));
+            }
+        }
+        // What its mate made primary takes the place of a better one.
+        let leader = self.leaders[primary];
+        if !places[leader].alt && leader != primary {
+            for other in self.leaders.iter_mut().filter(|other| **other == leader) {
+                *other = primary;
             }
         }
     }
 }
+
+/// Of each place the best one of the same bases: where scores are equal, one in the primary assembly.
+fn leaders(places: &[Place], length: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by_key(|&i| (-places[i].score, places[i].alt));
+    let (mut leaders, mut found) = (vec![0; places.len()], Vec::new());
+    for i in order {
+        let leader = found.iter().copied().find(|&leader| !places[i].elsewhere(&places[leader], length));
+        leaders[i] = leader.unwrap_or(i);
+        if leader.is_none() {
+            found.push(i);
+        }
+    }
+    leaders
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ pub struct Place {
     pub right: u64,
     /// Aligned is the reverse complement.
     pub reverse: bool,
+    /// It is on an ALT contig.
+    pub alt: bool,
     /// First aligned base of the read as it lies on the reference's strand.
     pub from: u16,
     /// The base behind the last one.

@@ -33,10 +33,10 @@ pub struct Rivals {
     pub near: u32,
 }
 
-/// The rivals of place `of` of a read.
+/// The rivals of place `of` of a read. Places on ALT contigs are none of one in the primary assembly.
 pub fn rivals(places: &[Place], of: usize, length: usize, options: &Options) -> Rivals {
     let this = &places[of];
-    let same = |other: &&Place| !other.elsewhere(this, length);
+    let same = |other: &&Place| (this.alt || !other.alt) && !other.elsewhere(this, length);
     let others = || places.iter().enumerate().filter(|(i, _)| *i != of).map(|(_, other)| other).filter(same);
     let best = others().map(|other| other.score).max();
     let step = options.differs + options.equal + 1;

@@ -174,6 +174,7 @@ pub fn placed(
     (place.total, place.score) = (total, score);
     (place.from, place.to) = (from as u16, to as u16);
     (place.right, place.operations) = (place.left, 0);
+    place.alt = view.is_alt(place.left + u64::from(place.anchor));
     place.most = total + gain(masks, read.length, place, neighbour, options);
 }
 

@@ -20,6 +20,7 @@ use super::seal::{self, Seal, Sum, Summed};
 use super::{Cut, Engine, Error, Layout, Limit, Program, Region, with_added};
 use crate::sam::Contigs;
 
+mod alt;
 mod records;
 
 pub use genuma_mapper::options::Options as Scores;
@@ -40,8 +41,10 @@ pub struct Options {
     pub pieces_secondary: bool,
     /// Supplementary records keep all bases (`-Y`).
     pub soft_clips: bool,
-    /// Other places are named in `XA` where there are so many at most (`-h`).
-    pub named: usize,
+    /// Other places are named in `XA` where there are so many at most, or so many with some on ALT contigs (`-h`).
+    pub named: [usize; 2],
+    /// ALT contigs are sequences like any other, whatever `PREFIX.alt` says (`-j`).
+    pub ignore_alt: bool,
     /// Comments of the reads, which must be tags, are copied (`-C`).
     pub comments: bool,
     /// Identifiers of the read groups, lane by lane (`-R`); a lane without one has no `RG` tag.
@@ -55,7 +58,8 @@ impl Default for Options {
             all: false,
             pieces_secondary: false,
             soft_clips: false,
-            named: 5,
+            named: [5, 200],
+            ignore_alt: false,
             comments: false,
             read_groups: Vec::new(),
         }
@@ -88,6 +92,11 @@ pub struct Draft {
 /// The file of the index at `prefix`.
 pub fn index_path(prefix: &Path) -> PathBuf {
     with_added(prefix, "gnm")
+}
+
+/// The file beside the index at `prefix` that says which sequences are ALT contigs, if there is one.
+pub fn alt_path(prefix: &Path) -> PathBuf {
+    with_added(prefix, "alt")
 }
 
 /// Builds the index of `reference` (FASTA, plain or gzip) at `prefix`, and seals it. The files appear when they are complete.
@@ -132,10 +141,12 @@ impl From<index::Error> for Building {
 }
 
 impl Genuma {
-    /// Loads the index at `prefix`, made from `reference`, on the calling thread; `threads` more check it.
+    /// Loads the index at `prefix`, made from `reference`, on the calling thread; `threads` more check it. ALT contigs are those that [`alt_path`]
+    /// names; a warning tells of names that the reference does not have.
     ///
     /// # Errors
-    /// There is no index, it has no seal, cannot be read, is damaged, or not one of `reference` (if that file is there).
+    /// There is no index, it has no seal, cannot be read, is damaged, or not one of `reference` (if that file is there); or the list of ALT contigs
+    /// cannot be read or is none.
     pub fn load(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
         let path = index_path(prefix);
         if !path.is_file() {
@@ -151,8 +162,15 @@ impl Genuma {
         seal.check_reference(reference, threads)?;
         let image = Image::read(&path, 0)?;
         seal.check(&path, Sum::of_bytes(&image, threads))?;
-        let index = Index::new(image).map_err(|error| wrong(error.to_string()))?;
-        let contigs = Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
+        let mut index = Index::new(image).map_err(|error| wrong(error.to_string()))?;
+        let mut contigs =
+            Contigs::new(index.contigs().iter().map(|contig| (contig.name.clone(), contig.length)));
+        if !options.ignore_alt
+            && let Some(names) = alt::names(&alt_path(prefix), &contigs)?
+        {
+            index.set_alt(|contig| names.contains(&contig.name));
+            contigs = contigs.with_alt(|name| names.contains(name));
+        }
         Ok(Genuma { index, contigs, options, vectors: Vectors::widest() })
     }
 

@@ -129,6 +129,13 @@ impl<'a> Builder<'a> {
         integer(self.out, value);
     }
 
+    /// A tag of a number that is no integer (`f`).
+    pub(crate) fn float(&mut self, tag: &[u8; 2], value: f32) {
+        self.out.extend_from_slice(tag);
+        self.out.push(b'f');
+        self.out.extend_from_slice(&value.to_le_bytes());
+    }
+
     /// A text tag (`Z`) whose text `write` appends.
     pub(crate) fn text(&mut self, tag: &[u8; 2], write: impl FnOnce(&mut Vec<u8>)) {
         self.out.extend_from_slice(tag);

@@ -415,6 +415,8 @@ mod tests {
                 buckets: &buckets,
                 lists: &lists,
                 contigs: &[],
+                alt: &[],
+                first_alt: u64::MAX,
                 coarse: &[],
                 holes: &[],
                 each,

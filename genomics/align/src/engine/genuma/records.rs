@@ -83,6 +83,13 @@ fn mate_score(qualities: &[u8]) -> i64 {
     qualities.iter().map(|&q| q.wrapping_sub(33)).filter(|&q| q >= COUNTED_QUALITY).map(i64::from).sum()
 }
 
+impl Whole<'_> {
+    /// The place of a piece.
+    fn place(&self, piece: usize) -> &Place {
+        &self.answer.places[self.answer.pieces[piece].place]
+    }
+}
+
 impl Format<'_> {
     /// Appends all records of a template.
     #[allow(clippy::too_many_arguments)]
@@ -248,15 +255,16 @@ impl Format<'_> {
         if minor {
             flag |= if self.options.pieces_secondary { 0x100 } else { 0x800 };
         }
-        let clip = if minor && !self.options.soft_clips { HARD_CLIP } else { SOFT_CLIP };
+        let alt = piece.is_some_and(|(piece, _)| this.place(piece).alt);
+        // As bwa: what tools find on ALT contigs has all bases of the read.
+        let clip = if minor && !alt && !self.options.soft_clips { HARD_CLIP } else { SOFT_CLIP };
         let mut record = self.begin(this, described, mate, flag, clip, out)?;
         if let (Some(described), Some((piece, _))) = (described, piece) {
-            let answer = this.answer;
-            let of = &answer.pieces[piece];
+            let of = &this.answer.pieces[piece];
             record.integer(b"NM", i64::from(described.differences));
             record.text(b"MD", |out| out.extend_from_slice(&described.differing));
             mate_tags(&mut record, mate);
-            record.integer(b"AS", i64::from(answer.places[of.place].score));
+            record.integer(b"AS", i64::from(this.place(piece).score));
             record.integer(b"XS", i64::from(of.next));
         } else {
             mate_tags(&mut record, mate);
@@ -339,7 +347,8 @@ impl Format<'_> {
         Ok(())
     }
 
-    /// The tags that name other places: the other pieces (`SA`), and places of the same bases when they are few (`XA`).
+    /// The tags that tell of other places: the other pieces (`SA`), how this one compares with an ALT contig (`pa`), and places of the same bases
+    /// when they are few (`XA`).
     fn others(&self, this: &Whole<'_>, piece: usize, rivals: &[Described], record: &mut Builder<'_>) {
         let name = |out: &mut Vec<u8>, contig: i32| {
             out.extend_from_slice(self.contigs.name(contig).unwrap_or("*").as_bytes());
@@ -359,6 +368,12 @@ impl Format<'_> {
                     out.push(b';');
                 }
             });
+        }
+        let of = &this.answer.pieces[piece];
+        if of.alt > 0 {
+            // Three digits, as bwa has it.
+            let share = f64::from(this.place(piece).score) / f64::from(of.alt);
+            record.float(b"pa", ((1000.0 * share).round() / 1000.0) as f32);
         }
         if !rivals.is_empty() && !self.options.all {
             record.text(b"XA", |out| {
@@ -390,20 +405,34 @@ impl Format<'_> {
         let length = read.seq.len();
         let mut n = 0;
         if answer.places.len() > 1 {
-            let best = &answer.places[own];
+            let best = this.place(piece);
             let least = if self.options.all {
                 self.options.scores.least
             } else {
                 (NAMED_SHARE * f64::from(best.score)).ceil() as i32
             };
-            for (i, place) in answer.places.iter().enumerate() {
-                let same = !place.elsewhere(best, length);
-                let reported = answer.pieces.iter().any(|piece| piece.place == i);
-                if reported || !same || place.score < least || place.score < self.options.scores.least {
+            let rival = |(i, place): (usize, &Place)| {
+                let here = if answer.leaders.is_empty() || self.options.all {
+                    let reported = answer.pieces.iter().any(|piece| piece.place == i);
+                    !reported && !place.alt && !best.alt && !place.elsewhere(best, length)
+                } else {
+                    i != own && answer.leaders[i] == own
+                };
+                here && place.score >= least && place.score >= self.options.scores.least
+            };
+            let [plain, with_alt] = self.options.named;
+            let all = || answer.places.iter().enumerate();
+            let most = match (self.options.all, answer.leaders.is_empty()) {
+                (true, _) => usize::MAX,
+                (_, false) if all().any(|(i, place)| place.alt && rival((i, place))) => with_alt,
+                _ => plain,
+            };
+            for (i, place) in all() {
+                if !rival((i, place)) {
                     continue;
                 }
                 n += 1;
-                if n > self.options.named && !self.options.all {
+                if n > most {
                     return &[];
                 }
                 if buffer.len() < n {

@@ -1,0 +1,240 @@
+//! ALT contigs: which place of a read is its primary one, how sure it is, and what else is reported.
+
+use genuma_reads::dna::revcomp;
+
+use super::*;
+use crate::index::Index;
+use crate::index::tests::{Dice, Held, index};
+use crate::insert::Distances;
+use crate::mapper;
+
+/// A chromosome, two other forms of a part of it, and a sequence that is like nothing else; the last three are ALT contigs.
+struct Bench {
+    contigs: Vec<(String, Vec<u8>)>,
+    index: Index<Held>,
+}
+
+/// Where in the chromosome the part with other forms begins, and how long it is.
+const PART: (usize, usize) = (20_000, 20_000);
+
+/// With one base in `every` changed.
+fn changed(dice: &mut Dice, letters: &[u8], every: usize) -> Vec<u8> {
+    let change =
+        |&letter: &u8| if dice.roll(every) == 0 { b"CGTA"[letter as usize >> 1 & 3] } else { letter };
+    letters.iter().map(change).collect()
+}
+
+fn bench(seed: u64, others: impl Fn(&mut Dice, &[u8]) -> Vec<Vec<u8>>) -> Bench {
+    let mut dice = Dice(seed);
+    let chromosome = dice.bases(60_000);
+    let part = &chromosome[PART.0..PART.0 + PART.1];
+    let alt =
+        others(&mut dice, part).into_iter().enumerate().map(|(i, letters)| (format!("alt{i}"), letters));
+    let mut contigs: Vec<_> = alt.collect();
+    // Not in the order of most references.
+    contigs.insert(1, ("chromosome".into(), chromosome.clone()));
+    let mut index = index(&contigs);
+    index.set_alt(|contig| contig.name.starts_with("alt"));
+    Bench { contigs, index }
+}
+
+fn plain() -> Bench {
+    bench(1, |dice, part| vec![changed(dice, part, 60), changed(dice, part, 20), dice.bases(5000)])
+}
+
+/// A reported place.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    contig: String,
+    /// First aligned base of the sequence, first and last aligned base of the read.
+    at: u64,
+    of: (usize, usize),
+    score: i32,
+    quality: u8,
+    next: i32,
+    alt: i32,
+    /// Contigs of other places that are named with it.
+    named: Vec<String>,
+}
+
+/// What is reported of each read, and whether mates lie as mates do.
+fn lines(bench: &Bench, reads: &[Vec<u8>], paired: bool) -> Vec<(Vec<Vec<Line>>, bool)> {
+    let (view, options, vectors) = (bench.index.view(), Options::default(), Vectors::widest());
+    let mut draft = Draft::default();
+    let all = reads.iter().map(Vec::as_slice);
+    mapper::map(&view, &options, vectors, &mut mapper::State::default(), all, &mut draft);
+    let mut distances = Distances::default();
+    distances[1] = (300..500).collect();
+    let inserts = Inserts::new(distances, options.equal);
+    let (mut state, mut told) = (State::default(), Vec::new());
+    let contig = |place: &Place| &view.contigs[view.contig_at(place.start())];
+    let inserts = paired.then_some(&inserts);
+    finish(&view, &options, vectors, &mut state, &mut draft, inserts, |_, first, answers, proper| {
+        let of = |i: usize, answer: &Answer| {
+            let line = |piece: &Piece| {
+                let place = &answer.places[piece.place];
+                let named = answer.leaders.iter().enumerate();
+                let named = named.filter(|(i, leader)| *i != piece.place && **leader == piece.place);
+                Line {
+                    contig: contig(place).name.clone(),
+                    at: place.start() - contig(place).start,
+                    of: place.sequenced(reads[first + i].len()),
+                    score: place.score,
+                    quality: piece.quality,
+                    next: piece.next,
+                    alt: piece.alt,
+                    named: named.map(|(i, _)| contig(&answer.places[i]).name.clone()).collect(),
+                }
+            };
+            answer.pieces.iter().map(line).collect()
+        };
+        told.push((answers.iter().enumerate().map(|(i, answer)| of(i, answer)).collect(), proper));
+        Ok::<(), ()>(())
+    })
+    .unwrap();
+    told
+}
+
+/// Mates of 150 bp that face each other, of the 400 bases from `at` on.
+fn mates(letters: &[u8], at: usize) -> [Vec<u8>; 2] {
+    [letters[at..at + 150].to_vec(), revcomp(&letters[at + 250..at + 400])]
+}
+
+fn differing(a: &[u8], b: &[u8]) -> i32 {
+    a.iter().zip(b).filter(|(a, b)| a != b).count() as i32
+}
+
+#[test]
+fn reads_of_another_form_lie_on_the_chromosome_and_say_so() {
+    let bench = plain();
+    let (other, chromosome) = (&bench.contigs[0].1, &bench.contigs[1].1);
+    for at in (0..19_000).step_by(500) {
+        for paired in [true, false] {
+            let told = lines(&bench, &mates(other, at), paired);
+            let reads: Vec<&Vec<Line>> = told.iter().flat_map(|(reads, _)| reads).collect();
+            assert!(told.iter().all(|(_, proper)| *proper == paired));
+            for (mate, (read, at)) in reads.into_iter().zip([at, at + 250]).enumerate() {
+                let there = PART.0 + at;
+                let n = differing(&other[at..at + 150], &chromosome[there..there + 150]);
+                let [first, rest @ ..] = &read[..] else { panic!("not found") };
+                // Read 2 lies reversed.
+                let clipped = if mate == 0 { first.of.0 } else { 150 - first.of.1 };
+                assert_eq!((first.contig.as_str(), first.at), ("chromosome", (there + clipped) as u64));
+                // Nothing else in the chromosome is like it; what is likely far better on an ALT contig is no rival.
+                assert_eq!(first.next, 0);
+                assert!(first.quality >= if paired { 40 } else { 20 }, "{n}: {first:?}");
+                if n == 0 {
+                    assert_eq!((rest, first.alt, first.score), (&[][..], 0, 150));
+                    assert!(first.named.contains(&"alt0".into()));
+                    continue;
+                }
+                let [alt] = rest else { panic!("{rest:?}") };
+                assert_eq!((alt.contig.as_str(), alt.at, alt.score, alt.alt), ("alt0", at as u64, 150, 0));
+                assert_eq!((first.alt, first.named.len()), (150, 0));
+                assert!(alt.named.contains(&"chromosome".into()) && alt.next >= first.score);
+                // One differing base says little, some say all.
+                assert!(if n == 1 { alt.quality < 25 } else { n < 4 || alt.quality > 40 }, "{n}: {alt:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reads_of_the_chromosome_are_as_sure_as_without_other_forms() {
+    let bench = plain();
+    let mut ignored = plain();
+    ignored.index.set_alt(|_| false);
+    let chromosome = &bench.contigs[1].1;
+    let mut doubtful = 0;
+    for at in (0..59_000).step_by(500) {
+        for paired in [true, false] {
+            let told = lines(&bench, &mates(chromosome, at), paired);
+            for (reads, _) in &told {
+                for lines in reads {
+                    let [line] = &lines[..] else { panic!("{lines:?}") };
+                    assert_eq!((line.contig.as_str(), line.score, line.quality), ("chromosome", 150, 60));
+                    assert_eq!((line.next, line.alt), (0, 0));
+                }
+            }
+            // As sequences like any other they make such reads doubtful.
+            let told = lines(&ignored, &mates(chromosome, at), paired);
+            doubtful +=
+                told.iter().flat_map(|(reads, _)| reads).filter(|lines| lines[0].quality < 30).count();
+        }
+    }
+    assert!(doubtful > 20, "{doubtful}");
+}
+
+#[test]
+fn reads_that_stand_on_an_alt_contig_only_lie_there() {
+    let bench = plain();
+    let own = &bench.contigs[3].1;
+    for paired in [true, false] {
+        for (reads, proper) in lines(&bench, &mates(own, 3000), paired) {
+            assert_eq!(proper, paired, "mates may lie as mates do there, too");
+            for lines in &reads {
+                let [line] = &lines[..] else { panic!("{lines:?}") };
+                assert_eq!((line.contig.as_str(), line.quality, line.alt), ("alt2", 60, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_part_that_stands_on_an_alt_contig_only_is_a_piece_of_its_own() {
+    let bench = plain();
+    let (chromosome, own) = (&bench.contigs[1].1, &bench.contigs[3].1);
+    let mut reads = mates(chromosome, 50_000);
+    reads[0].splice(90.., own[1000..1060].iter().copied());
+    let told = lines(&bench, &reads, true);
+    let (answers, proper) = &told[0];
+    // The piece does not keep the mates from being a pair.
+    assert!(*proper);
+    let [first, piece] = &answers[0][..] else { panic!("{answers:?}") };
+    assert_eq!((first.contig.as_str(), first.at, first.of, first.alt), ("chromosome", 50_000, (0, 90), 0));
+    assert_eq!((piece.contig.as_str(), piece.at, piece.of), ("alt2", 1000, (90, 150)));
+    // The chromosome's part is too short to be reported: then the other one is all there is.
+    reads[0] = [&chromosome[50_000..50_028], &own[1000..1122]].concat();
+    let told = lines(&bench, &reads, true);
+    let (answers, proper) = &told[0];
+    let [only] = &answers[0][..] else { panic!("{answers:?}") };
+    assert_eq!((only.contig.as_str(), only.at, only.of, *proper), ("alt2", 1000, (28, 150), false));
+    assert_eq!((answers[1].len(), answers[1][0].contig.as_str()), (1, "chromosome"));
+}
+
+#[test]
+fn many_other_forms_hide_no_place_in_the_chromosome() {
+    let bench = bench(2, |dice, part| (0..70).map(|_| changed(dice, &part[5000..8000], 100)).collect());
+    let chromosome = &bench.contigs[1].1;
+    for paired in [true, false] {
+        for at in (PART.0 + 4900..PART.0 + 7900).step_by(100) {
+            for (reads, _) in lines(&bench, &mates(chromosome, at), paired) {
+                for lines in reads {
+                    assert_eq!(
+                        (lines[0].contig.as_str(), lines[0].score, lines[0].quality),
+                        ("chromosome", 150, 60)
+                    );
+                    assert_eq!(lines.len(), 1);
+                }
+            }
+        }
+        let (mut alone, mut named) = (0, 0);
+        for (contig, letters) in bench.contigs.iter().filter(|(name, _)| name != "chromosome").take(10) {
+            for (reads, _) in lines(&bench, &mates(letters, 1000), paired) {
+                for lines in reads {
+                    assert_eq!((lines[0].contig.as_str(), lines[0].next), ("chromosome", 0));
+                    assert!(lines[0].quality >= 40);
+                    // Where it came from is found, too.
+                    match lines.get(1) {
+                        None => alone += 1,
+                        Some(alt) => {
+                            named += usize::from(alt.named.len() > 60);
+                            assert_eq!((alt.score, lines[0].alt, &alt.contig), (150, 150, contig));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(alone < 10 && named > 10, "{alone}, {named}");
+    }
+}
