@@ -172,11 +172,14 @@ fn assembled(view: &View<'_>, list: u32) -> usize {
 pub(crate) fn listed(view: &View<'_>, waiting: &Waiting, length: usize, mut each: impl FnMut(Diagonal)) {
     let list = view.list(waiting.list);
     for reverse in [false, true] {
-        list.on(waiting.reverse ^ reverse).for_each(|place| {
-            if waiting.alt || !view.is_alt(place) {
-                each(diagonal(place, waiting.at, length, reverse));
-            }
-        });
+        let places = list.on(waiting.reverse ^ reverse);
+        if waiting.alt || !view.has_alt() {
+            places.for_each(|place| each(diagonal(place, waiting.at, length, reverse)));
+        } else {
+            places
+                .filter(|place| !view.is_alt(*place))
+                .for_each(|place| each(diagonal(place, waiting.at, length, reverse)));
+        }
     }
 }
 
