@@ -16,6 +16,8 @@ const FITTING_LIST: u32 = 100_000;
 const FURTHER_LIST: u32 = 20_000;
 const FEW_PLACES: u32 = 200;
 const MORE_PLACES: u32 = 400;
+/// Places of all lists that are looked at for a read alone.
+const ALONE: u32 = 2_000;
 /// So many places are kept whether or not they join.
 const ALL: usize = 256;
 /// So many are put in order all, as seeds may say the same.
@@ -68,6 +70,16 @@ pub fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
     lists.len()
 }
 
+/// The same for a read alone, all of whose places are looked at.
+pub fn looked_at_alone(lists: &[Waiting]) -> usize {
+    let mut sum = 0;
+    let few = |list: &&Waiting| {
+        sum += list.places;
+        sum <= ALONE
+    };
+    lists.iter().take_while(few).count()
+}
+
 impl Joiner {
     /// Finds, for each of two mates, the diagonals that are not known and beside which the other mate has one, in order; where a mate has few, all. Says
     /// whether there were more than are kept: then those that fewer seeds speak for were left out.
@@ -96,6 +108,16 @@ impl Joiner {
         [0, 1].map(|mate| self.keep(mate, all[mate] && self.keys[mate].len() <= ALL))
     }
 
+    /// The same for a read alone: all diagonals that are not known.
+    #[inline(always)]
+    pub fn all(&mut self, view: &View<'_>, read: Mate<'_>) -> bool {
+        self.collect(view, read, 0, true);
+        let Joiner { keys, marks, .. } = self;
+        marks[0].clear();
+        marks[0].extend(keys[0].iter().map(|key| key.votes() as u16));
+        self.keep(0, true)
+    }
+
     /// What the last call found for a mate.
     pub fn found(&self, mate: usize) -> &[Diagonal] {
         &self.found[mate]
@@ -120,10 +142,17 @@ impl Joiner {
                 some.resize(most, Diagonal::LAST);
             }
             let mut n = 0;
-            listed(view, list, mate.length, |key| {
-                some[n] = key;
-                n += usize::from(all | cells.near(key));
-            });
+            if all {
+                listed(view, list, mate.length, |key| {
+                    some[n] = key;
+                    n += 1;
+                });
+            } else {
+                listed(view, list, mate.length, |key| {
+                    some[n] = key;
+                    n += usize::from(cells.near(key));
+                });
+            }
             some[n] = Diagonal::LAST;
             merge(keys, &some[..=n], merged);
         }

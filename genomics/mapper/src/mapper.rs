@@ -6,6 +6,8 @@
 //!                         buckets   lists          reference
 //! ```
 
+use std::ops::Range;
+
 use genuma_machine::processor::Vectors;
 
 use crate::bases::{Packed, between};
@@ -216,7 +218,7 @@ pub fn map<'a>(
 impl State {
     /// Finds seeds, asks for their buckets.
     #[inline(always)]
-    fn seeds(&mut self, view: &View<'_>, packed: &Packed, reads: std::ops::Range<usize>) {
+    fn seeds(&mut self, view: &View<'_>, packed: &Packed, reads: Range<usize>) {
         self.seeds.clear();
         self.ends.clear();
         for read in reads {
@@ -244,7 +246,7 @@ impl State {
 
     /// Looks buckets up, asks for lists.
     #[inline(always)]
-    fn look_up(&mut self, view: &View<'_>, packed: &Packed, reads: std::ops::Range<usize>) {
+    fn look_up(&mut self, view: &View<'_>, packed: &Packed, reads: Range<usize>) {
         self.hits.clear();
         self.lists.clear();
         let mut from = 0;
@@ -274,7 +276,7 @@ impl State {
 
     /// Reads short lists, gathers diagonals, asks for the reference there.
     #[inline(always)]
-    fn gather(&mut self, view: &View<'_>, draft: &mut Draft, reads: std::ops::Range<usize>) {
+    fn gather(&mut self, view: &View<'_>, draft: &mut Draft, reads: Range<usize>) {
         self.diagonals.clear();
         let mut before = [0; 3];
         let more = &mut self.more;
@@ -316,7 +318,7 @@ impl State {
             let from = draft.seeds.len() as u32;
             draft.seeds.extend(seeds.iter().map(|seed| seed.at));
             about.seeds = (from, draft.seeds.len() as u32);
-            about.sure = sure(&draft.seeds[from as usize..], waiting);
+            about.sure = sure(&draft.seeds[from as usize..], waiting, 0..length);
             more.sort_unstable();
             more.dedup_by(|one, other| one.same(*other));
             let first = self.diagonals.len();
@@ -331,13 +333,7 @@ impl State {
 
     /// Lays reads on their diagonals, without gaps.
     #[inline(always)]
-    fn check(
-        &mut self,
-        view: &View<'_>,
-        options: &Options,
-        draft: &mut Draft,
-        reads: std::ops::Range<usize>,
-    ) {
+    fn check(&mut self, view: &View<'_>, options: &Options, draft: &mut Draft, reads: Range<usize>) {
         for read in reads {
             let (from, to) = draft.about[read].places;
             let first = self.places.len();
@@ -381,12 +377,15 @@ impl State {
     }
 }
 
-/// Seeds that do not overlap and whose lists do not wait.
+/// Seeds of some bases of a read that do not overlap and whose lists do not wait.
 #[inline(always)]
-pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting]) -> u16 {
-    let (mut sure, mut end) = (0, 0);
+pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting], bases: Range<usize>) -> u16 {
+    let (mut sure, mut end) = (0, bases.start);
     for &at in seeds {
-        if usize::from(at) >= end && waiting.iter().all(|list| list.at != at) {
+        if usize::from(at) >= end
+            && usize::from(at) + SEED <= bases.end
+            && waiting.iter().all(|list| list.at != at)
+        {
             sure += 1;
             end = usize::from(at) + SEED;
         }
@@ -564,9 +563,14 @@ pub(crate) fn settled(options: &Options, length: usize, places: &mut Vec<Place>)
     let (mut kept, mut gapped, mut crowded) = (0, false, false);
     for i in 0..places.len() {
         let place = places[i];
-        let elsewhere = |other: &Place| place.elsewhere(other, length);
-        let matters =
-            place.score >= near || place.score >= options.least && places[..kept].iter().all(elsewhere);
+        // Those of other bases of the read are held against the best one of these.
+        let same = |other: &&Place| !place.elsewhere(other, length);
+        let matters = place.score >= near
+            || place.score >= options.least
+                && places[..kept]
+                    .iter()
+                    .find(same)
+                    .is_none_or(|best| place.score >= best.score - KEPT * options.equal);
         // One found beside its mate says more than one among many.
         let room = kept < MOST || place.sought;
         if !matters || !room {

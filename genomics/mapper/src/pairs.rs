@@ -6,7 +6,7 @@ use crate::diagonal::Diagonal;
 use crate::gapped::Job;
 use crate::index::View;
 use crate::insert::{Inserts, first_base};
-use crate::join::{Joiner, Mate, looked_at};
+use crate::join::{Joiner, Mate, looked_at, looked_at_alone};
 use crate::mapper::{AHEAD, About, Draft, Laying, better, jobs, listed, settled, sure};
 use crate::options::Options;
 use crate::place::Place;
@@ -22,6 +22,8 @@ const FEW: usize = 4;
 /// Joined places that wait for the reference before they are looked at; lists that are asked for ahead.
 const TOGETHER: usize = 64;
 const LISTS: usize = 3;
+/// Points that a read alone is better than anything unseen and needs no further look.
+const SURE: i32 = 14;
 /// Points behind the best that a joined place could be with gaps and matter: its mate may make up for them.
 const BEHIND: i32 = 15;
 /// Places that are looked at of a read without any.
@@ -41,6 +43,8 @@ struct Read {
     places: Vec<Place>,
     /// Lists that were not looked at.
     waiting: bool,
+    /// Alignments with gaps were asked for, which know its places by their numbers.
+    asked: bool,
     /// Of its places a sample was looked at.
     sampled: bool,
     /// Places that its mate made likely and that were not looked at.
@@ -52,6 +56,8 @@ struct Read {
     /// The same for pairs, whose places were looked at only where both mates have one.
     joined: u16,
     length: usize,
+    /// Which of the draft's it is.
+    number: usize,
 }
 
 impl Read {
@@ -156,12 +162,19 @@ pub fn finish<E>(
                 for pair in 0..draft.about.len() / 2 {
                     State::prefetch(&job, draft, 2 * pair + 4);
                     state.join(&job, draft, 2 * pair);
-                    if state.pending.len() >= TOGETHER {
-                        state.look_at_pending(&job, draft);
-                    }
+                    state.look_if_many(&job, draft);
                 }
                 state.look_at_pending(&job, draft);
             }
+            for read in 0..draft.about.len() {
+                if !paired || read % 2 == 0 && state.apart(&job, draft, read) {
+                    State::prefetch(&job, draft, read + 4);
+                    (read..read + if paired { 2 } else { 1 })
+                        .for_each(|read| state.further(&job, draft, read));
+                    state.look_if_many(&job, draft);
+                }
+            }
+            state.look_at_pending(&job, draft);
             for read in 0..draft.about.len() {
                 state.sample(&job, draft, read);
             }
@@ -177,13 +190,13 @@ pub fn finish<E>(
     state.count(draft.about.len());
     if !paired {
         for read in 0..draft.about.len() {
-            state.single(&job, 0, read);
+            state.single(&job, draft, 0, read);
             each(draft, read, &state.answers[..1], false)?;
         }
         return Ok(());
     }
     for first in (0..draft.about.len()).step_by(2) {
-        let proper = state.choose(&job, first);
+        let proper = state.choose(&job, draft, first);
         each(draft, first, &state.answers, proper)?;
     }
     Ok(())
@@ -212,8 +225,9 @@ impl State {
             read.about = draft.about[i];
             read.joined = read.about.sure;
             read.waiting = !draft.waiting_of(i).is_empty();
-            (read.sampled, read.unjoined, read.unkept) = (false, false, read.about.unkept);
+            (read.asked, read.sampled, read.unjoined, read.unkept) = (false, false, false, read.about.unkept);
             read.length = draft.packed.length(i);
+            read.number = i;
         }
     }
 
@@ -285,7 +299,8 @@ impl State {
             lists.split_at(looked_at(lists, fitting))
         });
         for (mate, (_, others)) in lists.iter().enumerate() {
-            self.reads[first + mate].joined = sure(draft.seeds_of(first + mate), others);
+            let i = first + mate;
+            self.reads[i].joined = sure(draft.seeds_of(i), others, 0..self.reads[i].length);
         }
         let State { reads, joiner, pending, readers, .. } = self;
         let mates = [0, 1].map(|mate| {
@@ -302,6 +317,57 @@ impl State {
             }
             pending.extend_from_slice(found);
             readers.push((first + mate, pending.len()));
+        }
+    }
+
+    /// Whether the mates of a pair, of which one at least has waiting lists, do not lie as mates do.
+    #[inline(always)]
+    fn apart(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) -> bool {
+        if draft.waiting_of(first).is_empty() && draft.waiting_of(first + 1).is_empty() {
+            return false;
+        }
+        self.combine(job, first);
+        let best = |i: usize| self.reads[i].places.first().map_or(0, |place| place.score);
+        let apart = best(first) + best(first + 1) - job.options.unpaired;
+        self.combined.first().is_none_or(|pair| pair.score <= apart)
+    }
+
+    /// Where a read without a mate may have a place in its lists that matters: looks for it in those that are not too long.
+    #[inline(always)]
+    fn further(&mut self, job: &Finishing<'_>, draft: &Draft, i: usize) {
+        let State { reads, joiner, pending, readers, .. } = self;
+        let read = &mut reads[i];
+        let lists = draft.waiting_of(i);
+        if lists.is_empty() {
+            return;
+        }
+        let unseen = quality::unseen(read.about.sure + 1, read.length, job.options);
+        let wanted = match &read.places[..] {
+            [] => true,
+            // Two that are equal to the reference.
+            [best, next, ..] if best.score == next.score && best.score > unseen => false,
+            [best, ..] => best.score - SURE * job.options.equal < unseen,
+        };
+        let n = looked_at_alone(lists);
+        if !wanted || n == 0 {
+            return;
+        }
+        read.about.sure = sure(draft.seeds_of(i), &lists[n..], 0..read.length);
+        read.waiting = n < lists.len();
+        let mate = Mate { places: &read.places, lists: &lists[..n], length: read.length };
+        read.unjoined = joiner.all(job.view, mate);
+        let found = joiner.found(0);
+        for diagonal in found.iter().take(AHEAD) {
+            job.view.prefetch_bases(diagonal.left());
+        }
+        pending.extend_from_slice(found);
+        readers.push((i, pending.len()));
+    }
+
+    #[inline(always)]
+    fn look_if_many(&mut self, job: &Finishing<'_>, draft: &Draft) {
+        if self.pending.len() >= TOGETHER {
+            self.look_at_pending(job, draft);
         }
     }
 
@@ -361,7 +427,8 @@ impl State {
         read.unkept |=
             self.laying.lay(job.view, job.options, packed, i, diagonals, Some(best), &mut read.places);
         jobs(job.options, i, read.length, &read.places, first, BEHIND * job.options.equal, &mut self.jobs);
-        if self.jobs.last().is_none_or(|job| job.read as usize != i) {
+        read.asked |= self.jobs.last().is_some_and(|job| job.read as usize == i);
+        if !read.asked {
             read.settle(job.options);
         }
     }
@@ -383,6 +450,7 @@ impl State {
         });
         for i in touched {
             let read = &mut reads[i as usize];
+            read.asked = false;
             read.places.retain(|place| !place.sought || place.score >= job.options.least);
             read.settle(job.options);
         }
@@ -428,6 +496,7 @@ impl State {
                     self.find_mate(job, draft, y, &place, end);
                 }
             }
+            // Nothing waits for alignments with gaps but what was asked for here.
             if self.jobs.len() == begun && self.reads[y].places.len() > known {
                 self.reads[y].places.retain(|place| !place.sought || place.score >= options.least);
                 self.reads[y].settle(options);
@@ -489,17 +558,17 @@ impl State {
     }
 
     /// The answer for a read by itself.
-    fn single(&mut self, job: &Finishing<'_>, answer: usize, read: usize) {
+    fn single(&mut self, job: &Finishing<'_>, draft: &Draft, answer: usize, read: usize) {
         let answer = &mut self.answers[answer];
         answer.places.clear();
         answer.places.extend_from_slice(&self.reads[read].places);
         let read = &self.reads[read];
-        let primary = (!read.places.is_empty()).then(|| (0, alone(read, 0, job.options)));
-        answer.pieces(read, primary, false, job.options);
+        let primary = (!read.places.is_empty()).then(|| (0, alone(draft, read, 0, job.options)));
+        answer.pieces(draft, read, primary, false, job.options);
     }
 
     /// The answers for a pair; whether it lies as pairs do.
-    fn choose(&mut self, job: &Finishing<'_>, first: usize) -> bool {
+    fn choose(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) -> bool {
         self.combine(job, first);
         let options = job.options;
         let reads = [&self.reads[first], &self.reads[first + 1]];
@@ -510,7 +579,7 @@ impl State {
         let pair = self.combined.first().copied().filter(|pair| whole && pair.score > apart);
         let Some(pair) = pair else {
             for mate in 0..2 {
-                self.single(job, mate, first + mate);
+                self.single(job, draft, mate, first + mate);
             }
             return self.proper(job, first);
         };
@@ -534,14 +603,14 @@ impl State {
         let of_pair = quality::of_pair(pair.score - next, near as u32, copied, options);
         for (mate, read) in reads.into_iter().enumerate() {
             let which = usize::from(pair.which[mate]);
-            let own = alone(read, which, options);
+            let own = alone(draft, read, which, options);
             // A mate lends what it knows, 40 points at most.
             let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
             let quality = quality.min(quality::most(&read.places[which], read.length));
             let answer = &mut self.answers[mate];
             answer.places.clear();
             answer.places.extend_from_slice(&read.places);
-            answer.pieces(read, Some((which, quality)), true, options);
+            answer.pieces(draft, read, Some((which, quality)), true, options);
         }
         self.proper(job, first)
     }
@@ -563,23 +632,37 @@ fn in_pieces(read: &Read, options: &Options) -> bool {
     others.iter().any(|place| piece(place) && place.elsewhere(best, read.length))
 }
 
-fn alone(read: &Read, which: usize, options: &Options) -> i32 {
+fn alone(draft: &Draft, read: &Read, which: usize, options: &Options) -> i32 {
     let rivals = quality::rivals(&read.places, which, read.length, options);
     let place = &read.places[which];
-    quality::alone(place, rivals, &read.about, read.waiting, read.length, options)
+    // Seeds elsewhere in the read say nothing of this piece.
+    let (from, to) = place.sequenced(read.length);
+    let sure = if to - from == read.length {
+        read.about.sure
+    } else {
+        sure(draft.seeds_of(read.number), draft.waiting_of(read.number), from..to)
+    };
+    quality::alone(place, rivals, sure, read.waiting, read.length, options)
         .min(quality::most(place, read.length))
 }
 
 impl Answer {
     /// Sets the pieces: the primary place with its quality, the best place of each other part of the read, and what is better on ALT contigs.
     /// If the primary place is too bad to be reported, the best one on an ALT contig is it.
-    fn pieces(&mut self, read: &Read, primary: Option<(usize, i32)>, paired: bool, options: &Options) {
+    fn pieces(
+        &mut self,
+        draft: &Draft,
+        read: &Read,
+        primary: Option<(usize, i32)>,
+        paired: bool,
+        options: &Options,
+    ) {
         self.pieces.clear();
         self.leaders.clear();
         let places = &self.places;
         let good = |which: usize| places.get(which).is_some_and(|place| place.score >= options.least);
         let assembled = places.partition_point(|place| !place.alt);
-        let instead = || good(assembled).then(|| (assembled, alone(read, assembled, options)));
+        let instead = || good(assembled).then(|| (assembled, alone(draft, read, assembled, options)));
         let primary = primary.filter(|&(which, _)| good(which)).or_else(instead);
         let Some((primary, quality)) = primary else { return };
         let next = |which| quality::rivals(places, which, read.length, options).best.unwrap_or(0);
@@ -588,7 +671,7 @@ impl Answer {
         for (i, place) in places[..assembled].iter().enumerate() {
             let elsewhere = |piece: &Piece| place.elsewhere(&places[piece.place], read.length);
             if place.score >= options.least && self.pieces.iter().all(elsewhere) {
-                self.pieces.push(piece(i, alone(read, i, options).min(quality)));
+                self.pieces.push(piece(i, alone(draft, read, i, options).min(quality)));
             }
         }
         if assembled == places.len() {
@@ -604,7 +687,7 @@ impl Answer {
         for (i, place) in places.iter().enumerate().take(most).skip(assembled) {
             if self.leaders[i] == i && i != primary && place.score >= options.least {
                 // Its quality says how much better it is than anything else, the primary place included.
-                self.pieces.push(piece(i, alone(read, i, options)));
+                self.pieces.push(piece(i, alone(draft, read, i, options)));
             }
         }
         // What its mate made primary takes the place of a better one.

@@ -1,6 +1,5 @@
 //! How sure a place is: mapping qualities on bwa mem's scale (Li 2013), less what copies nobody looked at may hide.
 
-use crate::mapper::About;
 use crate::options::Options;
 use crate::place::Place;
 
@@ -11,13 +10,15 @@ const BY_CHANCE: i32 = 19;
 /// Differences that a place nobody looked at has besides those that are certain.
 const ELSEWHERE: u16 = 4;
 /// The same for a read alone, whose mate would have to fit there, too; twice as many where all places of its seeds were looked at.
-const ALONE: u16 = 3;
+const ALONE: u16 = 4;
 /// Share of a read that has to be aligned for the greatest quality, and what is taken from it if nothing were.
 const CLIPPED: f64 = 0.9;
 const UNEXPLAINED: i32 = 20;
-/// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less.
+/// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less, and how much less: the logarithm of that
+/// number, which it cuts to a whole one.
 const SLOPE: f64 = 6.02;
 const SHORT: f64 = 50.0;
+const FACTOR: f64 = 3.4;
 
 /// 10 log10 of a number of copies.
 pub fn copies(n: u32) -> f64 {
@@ -60,11 +61,21 @@ fn elsewhere(copies: u32) -> u16 {
     ELSEWHERE.saturating_sub(copies.checked_ilog10().unwrap_or(0) as u16)
 }
 
-/// The quality of a place by what is known of its read alone.
+/// What the gaps of a place cost at least: as much as one gap between its first diagonal and its last one.
+fn gaps(place: &Place, options: &Options) -> i32 {
+    let longer = (place.right as i64 - place.left as i64) as i32;
+    match longer {
+        0 => 0,
+        1.. => options.open[0] + options.extend[0] * longer,
+        _ => options.open[1] - (options.extend[1] + options.equal) * longer,
+    }
+}
+
+/// The quality of a place by what is known of its read alone; `sure`: its seeds that do not overlap and of which all places were looked at.
 pub fn alone(
     place: &Place,
     rivals: Rivals,
-    about: &About,
+    sure: u16,
     waiting: bool,
     length: usize,
     options: &Options,
@@ -72,16 +83,18 @@ pub fn alone(
     let mut next = rivals.best.unwrap_or(0).max(BY_CHANCE * options.equal);
     let near = if rivals.best.is_some_and(|best| best > BY_CHANCE * options.equal) { rivals.near } else { 0 };
     // Where no list waits, a place that was not found differs in all seeds, not only in some that do not overlap.
-    let elsewhere = if waiting || about.sure == 0 { ALONE } else { 2 * ALONE };
-    let sure = (usize::from(about.sure) * place.aligned() / length) as u16;
-    next = next.max(unseen(sure + elsewhere, place.aligned(), options));
+    let elsewhere = if waiting || sure == 0 { ALONE } else { 2 * ALONE };
+    let elsewhere = usize::from(elsewhere) * place.aligned() / length;
+    // Gaps cost such a place what they cost this one.
+    let unseen = unseen(sure + elsewhere as u16, place.aligned(), options) - gaps(place, options);
+    next = next.max(unseen);
     if next >= place.score {
         return 0;
     }
     let aligned = place.aligned() as f64;
     let (equal, lost) = (f64::from(options.equal), f64::from(options.equal + options.differs));
     let identity = 1.0 - (aligned * equal - f64::from(place.score)) / lost / aligned;
-    let worth = if aligned < SHORT { 1.0 } else { libm::log(SHORT) / libm::log(aligned) } * identity;
+    let worth = if aligned < SHORT { 1.0 } else { FACTOR / libm::log(aligned) } * identity;
     let mut quality = (SLOPE * f64::from(place.score - next) / equal * worth * worth + 0.499) as i32;
     if near > 0 {
         quality -= (copies(near + 1) + 0.499) as i32;
