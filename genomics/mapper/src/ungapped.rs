@@ -182,7 +182,7 @@ pub fn placed(
 const RUN: usize = 16;
 
 /// Bases that may lie beyond a gap and have no seed of their own (bp).
-const SEEDLESS: usize = 60;
+const SEEDLESS: usize = 90;
 
 /// What a gap could gain at most: it lies before the first long run of bases that do not differ, or behind the last one, as between two runs on
 /// one diagonal a gap would have to be undone by another. What lies beyond a gap has seeds of its own if it is long: then there is a
