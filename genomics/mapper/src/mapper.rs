@@ -30,6 +30,8 @@ const KEPT: i32 = 30;
 /// Points behind the best that a rival could be with gaps and matter, and fewest points it could gain.
 const RIVAL: i32 = 10;
 const WORTH_IT: i32 = 10;
+/// Points that a place without gaps has lost when one is likely.
+const BAD: i32 = 30;
 /// Places of a read that are aligned with gaps.
 const GAPPED: usize = 4;
 /// Places of a read that are kept.
@@ -529,12 +531,15 @@ pub(crate) fn jobs(
 ) {
     let best = |places: &[Place]| places.first().map_or(i32::MIN / 2, |place| place.total);
     let best = best(&places[first..]);
+    let bad = best <= length as i32 * options.equal - BAD * options.equal;
     let mut n = 0;
     for (i, place) in places.iter().enumerate().skip(first) {
         let first_alt = place.alt && i > first && !places[i - 1].alt;
-        let rival = i > first && !first_alt;
-        let worth_it = first_alt || place.most >= place.total + WORTH_IT * options.equal;
-        if i > first && (place.most < best - behind || !worth_it) {
+        // Where even the best one is bad, a rival about as good may be the one that a gap mends, wherever that is.
+        let mended = bad && place.total >= best - RIVAL * options.equal;
+        let rival = i > first && !first_alt && !mended;
+        let worth_it = first_alt || mended || place.most >= place.total + WORTH_IT * options.equal;
+        if i > first && (!mended && place.most < best - behind || !worth_it) {
             continue;
         }
         // Another diagonal of the same alignment, which the wider band of a better one has.
