@@ -606,7 +606,7 @@ impl State {
             let own = alone(draft, read, which, options);
             // A mate lends what it knows, 40 points at most.
             let quality = if own > of_pair { own } else { of_pair.min(own + 40) };
-            let quality = quality.min(quality::most(&read.places[which], read.length));
+            let quality = quality.min(most(read, which, options));
             let answer = &mut self.answers[mate];
             answer.places.clear();
             answer.places.extend_from_slice(&read.places);
@@ -632,6 +632,14 @@ fn in_pieces(read: &Read, options: &Options) -> bool {
     others.iter().any(|place| piece(place) && place.elsewhere(best, read.length))
 }
 
+/// The greatest quality of a place: less if nothing explains why other bases are not aligned there.
+fn most(read: &Read, which: usize, options: &Options) -> i32 {
+    let place = &read.places[which];
+    let most = quality::most(place, read.length);
+    let explains = |other: &Place| other.score >= options.least && place.elsewhere(other, read.length);
+    if most < quality::MOST && read.places.iter().any(explains) { quality::MOST } else { most }
+}
+
 fn alone(draft: &Draft, read: &Read, which: usize, options: &Options) -> i32 {
     let rivals = quality::rivals(&read.places, which, read.length, options);
     let place = &read.places[which];
@@ -642,8 +650,7 @@ fn alone(draft: &Draft, read: &Read, which: usize, options: &Options) -> i32 {
     } else {
         sure(draft.seeds_of(read.number), draft.waiting_of(read.number), from..to)
     };
-    quality::alone(place, rivals, sure, read.waiting, read.length, options)
-        .min(quality::most(place, read.length))
+    quality::alone(place, rivals, sure, read.waiting, read.length, options).min(most(read, which, options))
 }
 
 impl Answer {
