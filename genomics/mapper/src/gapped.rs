@@ -44,6 +44,8 @@ pub struct Job {
     reverse: bool,
     length: u16,
     width: u8,
+    /// All that could be better is in its band.
+    full: bool,
 }
 
 /// What became of it.
@@ -55,6 +57,8 @@ pub struct Found {
     pub place: u32,
     /// Where it lies now; its operations are in the list that was handed over.
     pub best: Place,
+    /// Nothing better lies near.
+    pub full: bool,
 }
 
 impl Job {
@@ -88,6 +92,7 @@ impl Job {
             reverse: place.reverse,
             length: length as u16,
             width: width as u8,
+            full: !rival,
         })
     }
 }
@@ -179,7 +184,7 @@ impl Aligner {
             if gapped {
                 cigars.extend(self.operations.iter().rev());
             }
-            each(Found { read: job.read, place: job.place, best });
+            each(Found { read: job.read, place: job.place, best, full: job.full });
         }
     }
 

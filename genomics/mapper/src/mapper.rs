@@ -12,7 +12,7 @@ use genuma_machine::processor::Vectors;
 
 use crate::bases::{Packed, between};
 use crate::diagonal::Diagonal;
-use crate::gapped::{Aligner, Job};
+use crate::gapped::{Aligner, Found, Job};
 use crate::index::{Address, Slot, View};
 use crate::options::Options;
 use crate::place::Place;
@@ -360,7 +360,7 @@ impl State {
         let (packed, places) = (&draft.packed, &mut self.places);
         let strand = |read, reverse| packed.strand(read as usize, reverse);
         self.aligner.align(view, options, &mut self.jobs, &mut draft.cigars, strand, |found| {
-            better(&mut places[found.place as usize], found.best);
+            better(&mut places[found.place as usize], &found);
         });
     }
 
@@ -397,11 +397,12 @@ pub(crate) fn sure(seeds: &[u16], waiting: &[Waiting], bases: Range<usize>) -> u
 
 /// Takes what was found with gaps, if it is better.
 #[inline(always)]
-pub(crate) fn better(place: &mut Place, found: Place) {
-    if found.total > place.total {
+pub(crate) fn better(place: &mut Place, found: &Found) {
+    if found.best.total > place.total {
         let Place { sought, alt, .. } = *place;
-        *place = Place { sought, alt, formed: true, ..found };
+        *place = Place { sought, alt, formed: true, ..found.best };
     }
+    place.mended |= found.full;
 }
 
 /// A diagonal that a read was laid on, what it is worth at most without gaps, and how many bases differ.

@@ -39,6 +39,8 @@ const RESCUERS: usize = 8;
 const RESCUER: i32 = 40;
 /// Points behind the best pair that still matter.
 const NEAR: i32 = 24;
+/// Points that a place of the best pair has lost when it is aligned with gaps, if it was not before.
+const MENDED: i32 = 20;
 /// Longest stretch in which a mate is looked for (bp).
 const WINDOW: u64 = 20_000;
 
@@ -163,6 +165,10 @@ pub fn finish<E>(
             if paired {
                 for pair in 0..draft.about.len() / 2 {
                     state.rescue(&job, draft, 2 * pair);
+                }
+                state.with_gaps(&job, draft);
+                for pair in 0..draft.about.len() / 2 {
+                    state.mend(&job, draft, 2 * pair);
                 }
                 state.with_gaps(&job, draft);
             }
@@ -427,7 +433,7 @@ impl State {
         let packed = &draft.packed;
         let strand = |read: u32, reverse| packed.strand(read as usize, reverse);
         aligner.align(job.view, job.options, jobs, &mut draft.cigars, strand, |found| {
-            better(&mut reads[found.read as usize].places[found.place as usize], found.best);
+            better(&mut reads[found.read as usize].places[found.place as usize], &found);
         });
         for i in touched {
             let read = &mut reads[i as usize];
@@ -481,6 +487,31 @@ impl State {
             if self.jobs.len() == begun && self.reads[y].places.len() > known {
                 self.reads[y].places.retain(|place| !place.sought || place.score >= options.least);
                 self.reads[y].settle(options);
+            }
+        }
+    }
+
+    /// Asks for the places of the best pair to be aligned with gaps, if they were but rivals before their mates spoke for them.
+    #[inline(always)]
+    fn mend(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) {
+        let options = job.options;
+        let bad = |read: &Read, place: &Place| {
+            let full = read.length as i32 * options.equal;
+            !place.mended && place.total <= full - MENDED * options.equal
+        };
+        let reads = &self.reads[first..first + 2];
+        // None of them: nothing to do, and pairs need not be looked at.
+        if !reads.iter().any(|read| read.places.iter().any(|place| bad(read, place))) {
+            return;
+        }
+        self.combine(job, first);
+        let Some(pair) = self.combined.first() else { return };
+        for mate in 0..2 {
+            let (read, which) = (&self.reads[first + mate], usize::from(pair.which[mate]));
+            let place = &read.places[which];
+            if bad(read, place) {
+                let (i, length) = ((first + mate) as u32, draft.packed.length(first + mate));
+                self.jobs.extend(Job::new(i, which as u32, place, length, false, options));
             }
         }
     }

@@ -25,6 +25,8 @@ pub struct Place {
     pub most: i32,
     /// It was found beside its mate, not by a seed.
     pub sought: bool,
+    /// It was aligned with all gaps that could help.
+    pub mended: bool,
     /// Its diagonals are those of an alignment with gaps, not of seeds.
     pub formed: bool,
     /// Where its operations begin among those of all, if it has gaps.

@@ -85,6 +85,7 @@ fn case() -> impl Strategy<Value = Case> {
                 reverse,
                 length: length as u16,
                 width: (2 * side + 1) as u8,
+                full: true,
             };
             Case { letters, job }
         },
@@ -276,8 +277,16 @@ fn long_reads_with_the_largest_scores_do_not_overflow() {
         let mut read = letters[..2000 + cut].to_vec();
         read.drain(900..900 + cut);
         let start = index.contigs()[0].start;
-        let job =
-            Job { read: 0, place: 0, at: start - 35, anchor: 0, reverse: false, length: 2000, width: 71 };
+        let job = Job {
+            read: 0,
+            place: 0,
+            at: start - 35,
+            anchor: 0,
+            reverse: false,
+            length: 2000,
+            width: 71,
+            full: true,
+        };
         let case = Case { letters: read, job };
         let found = found(&index, &options, Vectors::widest(), std::slice::from_ref(&case));
         let (place, operations) = found[0].as_ref().unwrap();
