@@ -167,10 +167,6 @@ pub fn finish<E>(
                     state.rescue(&job, draft, 2 * pair);
                 }
                 state.with_gaps(&job, draft);
-                for pair in 0..draft.about.len() / 2 {
-                    state.mend(&job, draft, 2 * pair);
-                }
-                state.with_gaps(&job, draft);
             }
         },
     );
@@ -447,6 +443,7 @@ impl State {
     #[inline(always)]
     fn rescue(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) {
         self.combine(job, first);
+        let mending = self.mend(job, first);
         let options = job.options;
         let top = self.combined.first().map_or(i32::MIN / 2, |pair| pair.score);
         let step = options.equal + options.differs;
@@ -483,37 +480,31 @@ impl State {
                     self.find_mate(job, draft, y, &place, end);
                 }
             }
-            // Nothing waits for alignments with gaps but what was asked for here.
-            if self.jobs.len() == begun && self.reads[y].places.len() > known {
+            let asked = mending[1 - mate] || self.jobs.len() > begun;
+            if !asked && self.reads[y].places.len() > known {
                 self.reads[y].places.retain(|place| !place.sought || place.score >= options.least);
                 self.reads[y].settle(options);
             }
         }
     }
 
-    /// Asks for the places of the best pair to be aligned with gaps, if they were but rivals before their mates spoke for them.
+    /// Asks for the places of the best pair, of those combined, to be aligned with gaps, if they were but rivals before their mates spoke for them.
+    /// Says of which mates.
     #[inline(always)]
-    fn mend(&mut self, job: &Finishing<'_>, draft: &Draft, first: usize) {
+    fn mend(&mut self, job: &Finishing<'_>, first: usize) -> [bool; 2] {
+        let Some(pair) = self.combined.first() else { return [false; 2] };
         let options = job.options;
-        let bad = |read: &Read, place: &Place| {
-            let full = read.length as i32 * options.equal;
-            !place.mended && place.total <= full - MENDED * options.equal
-        };
-        let reads = &self.reads[first..first + 2];
-        // None of them: nothing to do, and pairs need not be looked at.
-        if !reads.iter().any(|read| read.places.iter().any(|place| bad(read, place))) {
-            return;
-        }
-        self.combine(job, first);
-        let Some(pair) = self.combined.first() else { return };
-        for mate in 0..2 {
+        [0, 1].map(|mate| {
             let (read, which) = (&self.reads[first + mate], usize::from(pair.which[mate]));
             let place = &read.places[which];
-            if bad(read, place) {
-                let (i, length) = ((first + mate) as u32, draft.packed.length(first + mate));
-                self.jobs.extend(Job::new(i, which as u32, place, length, false, options));
+            let full = read.length as i32 * options.equal;
+            if place.mended || place.total > full - MENDED * options.equal {
+                return false;
             }
-        }
+            let asked = Job::new((first + mate) as u32, which as u32, place, read.length, false, options);
+            self.jobs.extend(asked);
+            asked.is_some()
+        })
     }
 
     /// Looks for a read near the place of its mate, whose first sequenced base lies at `end`.
