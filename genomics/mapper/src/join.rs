@@ -9,7 +9,7 @@ use crate::insert::Inserts;
 use crate::mapper::{Waiting, listed};
 use crate::place::Place;
 
-/// Places of a list that is looked at in any case: the first three where mates do not fit yet, the first where they do; and of further lists as long
+/// Places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
 /// as few places were looked at; and places in all.
 const LONG_LIST: u32 = 100_000;
 const FITTING_LIST: u32 = 100_000;
@@ -51,14 +51,14 @@ pub struct Joiner {
     found: [Vec<Diagonal>; 2],
 }
 
-/// How many lists are looked at, of some that are sorted by length: one at least, or three where the mates do not fit yet, if they are not too long;
+/// How many lists are looked at, of some that are sorted by length: one at least, or two where the mates do not fit yet, if they are not too long;
 /// then more until many places were looked at, as short lists may be of differences.
 pub fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
             (0, true) => FITTING_LIST,
-            (0..=2, false) => LONG_LIST,
+            (0 | 1, false) => LONG_LIST,
             _ if sum < FEW_PLACES => FURTHER_LIST,
             _ => MORE_PLACES.saturating_sub(sum),
         };
