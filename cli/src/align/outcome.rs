@@ -112,8 +112,8 @@ impl Outcome {
             let duplicates = marked.paired_duplicates + marked.single_duplicates;
             line += &format!(", {:.2}% duplicates", percent(duplicates, tally.reads));
         }
-        if let Some(unseen) = aligned.left_out.get("reads").filter(|reads| **reads > 0) {
-            line += &format!(", {:.2}% with places that were not looked at", percent(*unseen, tally.reads));
+        if let Some(left_out) = aligned.left_out.get("reads").filter(|reads| **reads > 0) {
+            line += &format!(", {:.2}% with places left out", percent(*left_out, tally.reads));
         }
         match out {
             Some(path) => line + &format!("; see {}", path.display()),

@@ -9,10 +9,9 @@ use crate::insert::Inserts;
 use crate::mapper::{Waiting, listed};
 use crate::place::Place;
 
-/// Places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
+/// Most places of a list that is looked at in any case: the first two where mates do not fit yet, the first where they do; and of further lists as long
 /// as few places were looked at; and places in all.
 const LONG_LIST: u32 = 100_000;
-const FITTING_LIST: u32 = 100_000;
 const FURTHER_LIST: u32 = 20_000;
 const FEW_PLACES: u32 = 200;
 const MORE_PLACES: u32 = 400;
@@ -40,6 +39,21 @@ pub struct Mate<'a> {
     pub length: usize,
 }
 
+impl Mate<'_> {
+    /// The diagonals of the places that are known.
+    fn known(&self) -> impl Iterator<Item = Diagonal> {
+        let known = |place: &Place| Diagonal::new(place.left, place.reverse, place.anchor).with_votes(KNOWN);
+        self.places.iter().map(known)
+    }
+
+    /// Hands these and all that the lists say to `each`.
+    #[inline(always)]
+    fn each(&self, view: &View<'_>, mut each: impl FnMut(Diagonal)) {
+        self.known().for_each(&mut each);
+        self.lists.iter().for_each(|list| listed(view, list, self.length, &mut each));
+    }
+}
+
 /// Buffers.
 #[derive(Debug, Default)]
 pub struct Joiner {
@@ -57,8 +71,7 @@ pub fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
     let mut sum = 0;
     for (n, list) in lists.iter().enumerate() {
         let most = match (n, fitting) {
-            (0, true) => FITTING_LIST,
-            (0 | 1, false) => LONG_LIST,
+            (0, _) | (1, false) => LONG_LIST,
             _ if sum < FEW_PLACES => FURTHER_LIST,
             _ => MORE_PLACES.saturating_sub(sum),
         };
@@ -91,31 +104,34 @@ impl Joiner {
         let highest = inserts.all.iter().flatten().map(|insert| insert.high).max().unwrap_or(0);
         let reach = (highest + SLACK) as u64 + (mates[0].length + mates[1].length) as u64;
         self.cells.fit(32 * view.words.len() as u64, reach);
-        // Of the mate that has more only what has a cell of the other's near is put in order, and then of that one the same.
+        // Of the mate that has more only what has a cell of the other's near is put in order, and then of that one the same; if they are many.
         let (fewer, more) = if totals[0] <= totals[1] { (0, 1) } else { (1, 0) };
-        let mate = mates[fewer];
-        let known = |place: &Place| Diagonal::new(place.left, place.reverse, place.anchor).with_votes(KNOWN);
-        mate.places.iter().for_each(|place| self.cells.set(known(place)));
-        mate.lists.iter().for_each(|list| listed(view, list, mate.length, |key| self.cells.set(key)));
         let all = totals.map(|total| total <= UNSORTED);
+        if !all[more] {
+            mates[fewer].each(view, |key| self.cells.set(key));
+        }
         self.collect(view, mates[more], more, all[more]);
-        mate.places.iter().for_each(|place| self.cells.clear(known(place)));
-        mate.lists.iter().for_each(|list| listed(view, list, mate.length, |key| self.cells.clear(key)));
-        self.keys[more].iter().for_each(|&key| self.cells.set(key));
-        self.collect(view, mate, fewer, all[fewer]);
-        self.keys[more].iter().for_each(|&key| self.cells.clear(key));
+        if !all[more] {
+            mates[fewer].each(view, |key| self.cells.clear(key));
+        }
+        if !all[fewer] {
+            self.keys[more].iter().for_each(|&key| self.cells.set(key));
+        }
+        self.collect(view, mates[fewer], fewer, all[fewer]);
+        if !all[fewer] {
+            self.keys[more].iter().for_each(|&key| self.cells.clear(key));
+        }
         self.mark(inserts, mates);
         [0, 1].map(|mate| self.keep(mate, all[mate] && self.keys[mate].len() <= ALL))
     }
 
     /// The same for a read alone: all diagonals that are not known.
     #[inline(always)]
-    pub fn all(&mut self, view: &View<'_>, read: Mate<'_>) -> bool {
+    pub fn all(&mut self, view: &View<'_>, read: Mate<'_>) {
         self.collect(view, read, 0, true);
-        let Joiner { keys, marks, .. } = self;
-        marks[0].clear();
-        marks[0].extend(keys[0].iter().map(|key| key.votes() as u16));
-        self.keep(0, true)
+        let [found, _] = &mut self.found;
+        found.clear();
+        found.extend(self.keys[0].iter().filter(|key| key.votes() < KNOWN));
     }
 
     /// What the last call found for a mate.
@@ -129,11 +145,7 @@ impl Joiner {
         let Joiner { cells, keys, buffers: [some, merged], .. } = self;
         let keys = &mut keys[number];
         keys.clear();
-        keys.extend(
-            mate.places
-                .iter()
-                .map(|place| Diagonal::new(place.left, place.reverse, place.anchor).with_votes(KNOWN)),
-        );
+        keys.extend(mate.known());
         keys.sort_unstable();
         keys.push(Diagonal::LAST);
         for list in mate.lists {
@@ -321,8 +333,14 @@ impl Cells {
 
 #[cfg(test)]
 mod tests {
+    use genuma_machine::processor::Vectors;
+    use genuma_reads::dna::revcomp;
+
     use super::*;
-    use crate::index::tests::Dice;
+    use crate::index::tests::{Dice, index};
+    use crate::insert::Distances;
+    use crate::mapper::{self, Draft};
+    use crate::options::Options;
 
     fn some(dice: &mut Dice, n: usize, bases: usize) -> Vec<Diagonal> {
         let mut keys: Vec<Diagonal> = (0..n)
@@ -331,6 +349,82 @@ mod tests {
         keys.sort_unstable();
         keys.dedup_by(|one, other| one.same(*other));
         keys
+    }
+
+    /// The diagonals of a mate beside which the other one has one: each against each.
+    fn naive(
+        keys: &[Vec<Diagonal>; 2],
+        lengths: [i64; 2],
+        low: i64,
+        high: i64,
+        mate: usize,
+    ) -> Vec<(u64, bool)> {
+        let first = |key: &Diagonal, mate: usize| {
+            key.left() as i64 + if key.reverse() { lengths[mate] - 1 } else { 0 }
+        };
+        let joins = |key: &Diagonal, other: &Diagonal| {
+            let away = first(other, 1 - mate) - first(key, mate);
+            let far = if key.reverse() { -away } else { away } + 1;
+            key.reverse() != other.reverse() && (low - SLACK..=high + SLACK).contains(&far)
+        };
+        let joined = keys[mate].iter().filter(|key| keys[1 - mate].iter().any(|other| joins(key, other)));
+        let mut joined: Vec<_> = joined.map(|key| (key.left(), key.reverse())).collect();
+        joined.sort_unstable_by_key(|&(left, reverse)| (reverse, left));
+        joined.dedup();
+        joined
+    }
+
+    #[test]
+    fn what_joins_is_what_a_naive_loop_says() {
+        // Copies whole, reversed, and halves of which only one mate is.
+        let mut dice = Dice(4);
+        let whole = dice.bases(400);
+        let turned = revcomp(&whole);
+        let kinds = [&whole[..], &turned, &whole[..200], &whole[200..], &turned[..200]];
+        for copies in [150, 1800] {
+            let mut letters = Vec::new();
+            for _ in 0..copies {
+                let n = 100 + dice.roll(400);
+                letters.extend(dice.bases(n));
+                letters.extend_from_slice(kinds[dice.roll(kinds.len())]);
+            }
+            let index = index(&[("copies".into(), letters)]);
+            let view = index.view();
+            let reads = [whole[..150].to_vec(), revcomp(&whole[250..])];
+            let mut draft = Draft::default();
+            let (options, vectors) = (Options::default(), Vectors::widest());
+            let letters = reads.iter().map(Vec::as_slice);
+            mapper::map(&view, &options, vectors, &mut Default::default(), letters, &mut draft);
+            let mates = [0, 1].map(|mate| {
+                let lists = draft.waiting_of(mate);
+                Mate { places: draft.of(mate), lists: &lists[..looked_at(lists, false)], length: 150 }
+            });
+            let keys = mates.map(|mate| {
+                let mut keys = Vec::new();
+                mate.lists.iter().for_each(|list| listed(&view, list, 150, |key| keys.push(key)));
+                keys.sort_unstable();
+                keys.dedup_by(|one, other| one.same(*other));
+                keys
+            });
+            for from in [300, 700] {
+                let mut distances = Distances::default();
+                distances[1] = (from..from + 200).collect();
+                let inserts = Inserts::new(distances, 1);
+                let insert = inserts.all[1].as_ref().unwrap();
+                let mut joiner = Joiner::default();
+                assert_eq!(joiner.join(&view, &inserts, mates), [false; 2]);
+                for mate in 0..2 {
+                    let found: Vec<_> =
+                        joiner.found(mate).iter().map(|key| (key.left(), key.reverse())).collect();
+                    let all = keys[mate].len() <= ALL;
+                    let expected = naive(&keys, [150; 2], insert.low, insert.high, mate);
+                    assert!(all || found == expected, "{} {}", found.len(), expected.len());
+                    assert!(!all || found.len() >= expected.len());
+                }
+                assert!(joiner.cells.bits.iter().all(|bits| *bits == 0));
+                assert!(copies == 150 || joiner.found(0).len() > 300);
+            }
+        }
     }
 
     #[test]

@@ -56,6 +56,8 @@ struct Read {
     sampled: bool,
     /// Places that its mate made likely and that were not looked at.
     unjoined: bool,
+    /// Lists that mattered for it alone and were too long.
+    unread: bool,
     /// Places near the best that were not kept.
     unkept: bool,
     /// Seeds that count as looked at, see [`About::sure`].
@@ -91,6 +93,8 @@ pub struct Unseen {
     pub sampled: u64,
     /// With more places beside those of the mate than are looked at, or seeds in too many to see which are.
     pub joined: u64,
+    /// Without a mate that fits, and with seeds in too many places to look at all, of which one could matter.
+    pub lists: u64,
     /// With more places near the best one than are kept.
     pub places: u64,
 }
@@ -149,11 +153,11 @@ pub fn finish<E>(
                 }
                 state.look_at_pending(&job, draft);
             }
-            for read in 0..draft.about.len() {
-                if !paired || read % 2 == 0 && state.apart(&job, draft, read) {
-                    State::prefetch(&job, draft, read + 4);
-                    (read..read + if paired { 2 } else { 1 })
-                        .for_each(|read| state.further(&job, draft, read));
+            let mates = if paired { 2 } else { 1 };
+            for first in (0..draft.about.len()).step_by(mates) {
+                State::prefetch(&job, draft, first + 4);
+                if !paired || state.apart(&job, draft, first) {
+                    (first..first + mates).for_each(|read| state.further(&job, draft, read));
                     state.look_if_many(&job, draft);
                 }
             }
@@ -189,9 +193,10 @@ impl State {
     fn count(&mut self, reads: usize) {
         let State { unseen, reads: all, .. } = self;
         for read in &all[..reads] {
-            unseen.reads += u64::from(read.sampled || read.unjoined || read.unkept);
+            unseen.reads += u64::from(read.sampled || read.unjoined || read.unread || read.unkept);
             unseen.sampled += u64::from(read.sampled);
             unseen.joined += u64::from(read.unjoined);
+            unseen.lists += u64::from(read.unread);
             unseen.places += u64::from(read.unkept);
         }
     }
@@ -208,7 +213,8 @@ impl State {
             read.about = draft.about[i];
             read.joined = read.about.sure;
             read.waiting = !draft.waiting_of(i).is_empty();
-            (read.asked, read.sampled, read.unjoined, read.unkept) = (false, false, false, read.about.unkept);
+            (read.asked, read.sampled, read.unjoined, read.unread) = (false, false, false, false);
+            read.unkept = read.about.unkept;
             read.length = draft.packed.length(i);
             read.number = i;
         }
@@ -331,14 +337,18 @@ impl State {
             [best, next, ..] if best.score == next.score && best.score > unseen => false,
             [best, ..] => best.score - SURE * job.options.equal < unseen,
         };
+        if !wanted {
+            return;
+        }
         let n = looked_at_alone(lists);
-        if !wanted || n == 0 {
+        read.unread = n < lists.len();
+        if n == 0 {
             return;
         }
         read.about.sure = sure(draft.seeds_of(i), &lists[n..], 0..read.length);
-        read.waiting = n < lists.len();
+        read.waiting = read.unread;
         let mate = Mate { places: &read.places, lists: &lists[..n], length: read.length };
-        read.unjoined = joiner.all(job.view, mate);
+        joiner.all(job.view, mate);
         let found = joiner.found(0);
         for diagonal in found.iter().take(AHEAD) {
             job.view.prefetch_bases(diagonal.left());

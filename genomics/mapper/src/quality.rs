@@ -14,10 +14,10 @@ const ALONE: u16 = 4;
 /// Share of a read that has to be aligned for the greatest quality, and what is taken from it if nothing were.
 const CLIPPED: f64 = 0.9;
 const UNEXPLAINED: i32 = 20;
-/// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less, and how much less: the logarithm of that
-/// number, which it cuts to a whole one.
+/// bwa's: points of quality a point of score is worth; aligned bases from which on a point is worth less.
 const SLOPE: f64 = 6.02;
 const SHORT: f64 = 50.0;
+/// How much less, over the logarithm of the aligned bases: bwa has 3. Here a point says more, as places that nobody looked at are reckoned with.
 const FACTOR: f64 = 3.4;
 
 /// 10 log10 of a number of copies.

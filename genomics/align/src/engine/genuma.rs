@@ -242,11 +242,12 @@ impl Engine for Genuma {
     }
 
     fn left_out(&self, state: &State) -> Vec<(&'static str, u64)> {
-        let Unseen { reads, sampled, joined, places } = state.pairs.unseen;
+        let Unseen { reads, sampled, joined, lists, places } = state.pairs.unseen;
         vec![
             ("reads", reads),
             ("reads_with_a_sample_of_places_seen", sampled),
             ("reads_with_places_beside_the_mate_unseen", joined),
+            ("reads_alone_with_places_of_frequent_seeds_unseen", lists),
             ("reads_with_more_places_than_are_kept", places),
         ]
     }

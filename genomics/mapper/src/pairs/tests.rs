@@ -1,4 +1,4 @@
-//! ALT contigs: which place of a read is its primary one, how sure it is, and what else is reported.
+//! Which place of a read is its primary one, how sure it is, and what else is reported: where there are ALT contigs, and where much is repeated.
 
 use genuma_reads::dna::revcomp;
 
@@ -58,8 +58,15 @@ struct Line {
 }
 
 /// What is reported of each read, and whether mates lie as mates do.
-fn lines(bench: &Bench, reads: &[Vec<u8>], paired: bool) -> Vec<(Vec<Vec<Line>>, bool)> {
-    let (view, options, vectors) = (bench.index.view(), Options::default(), Vectors::widest());
+type Told = Vec<(Vec<Vec<Line>>, bool)>;
+
+fn lines(bench: &Bench, reads: &[Vec<u8>], paired: bool) -> Told {
+    run(&bench.index, reads, paired).0
+}
+
+/// The same, and what was left out.
+fn run(index: &Index<Held>, reads: &[Vec<u8>], paired: bool) -> (Told, Unseen) {
+    let (view, options, vectors) = (index.view(), Options::default(), Vectors::widest());
     let mut draft = Draft::default();
     let all = reads.iter().map(Vec::as_slice);
     mapper::map(&view, &options, vectors, &mut mapper::State::default(), all, &mut draft);
@@ -92,7 +99,13 @@ fn lines(bench: &Bench, reads: &[Vec<u8>], paired: bool) -> Vec<(Vec<Vec<Line>>,
         Ok::<(), ()>(())
     })
     .unwrap();
-    told
+    (told, state.unseen)
+}
+
+/// The pieces of the only read.
+fn pieces(index: &Index<Held>, read: &[u8]) -> Vec<Line> {
+    let (mut told, _) = run(index, &[read.to_vec()], false);
+    told.remove(0).0.remove(0)
 }
 
 /// Mates of 150 bp that face each other, of the 400 bases from `at` on.
@@ -236,5 +249,81 @@ fn many_other_forms_hide_no_place_in_the_chromosome() {
             }
         }
         assert!(alone < 10 && named > 10, "{alone}, {named}");
+    }
+}
+
+/// A sequence of copies of a family, each with one base in `every` changed, with 200 other bases before each; and where they begin.
+fn family(dice: &mut Dice, copies: usize, every: usize) -> (Vec<u8>, Vec<usize>) {
+    let first = dice.bases(400);
+    let (mut letters, mut starts) = (Vec::new(), Vec::new());
+    for _ in 0..copies {
+        letters.extend(dice.bases(200));
+        starts.push(letters.len());
+        letters.extend(changed(dice, &first, every));
+    }
+    letters.extend(dice.bases(200));
+    (letters, starts)
+}
+
+#[test]
+fn a_read_alone_is_held_against_all_copies() {
+    let mut dice = Dice(21);
+    let (letters, starts) = family(&mut dice, 150, 120);
+    let index = index(&[("family".into(), letters.clone())]);
+    let mut near = 0;
+    for &start in &starts {
+        let read = &letters[start + 100..start + 250];
+        let line = &pieces(&index, read)[0];
+        let others = starts.iter().filter(|other| **other != start);
+        let next = others.map(|&other| 150 - 5 * differing(read, &letters[other + 100..other + 250])).max();
+        let next = next.unwrap();
+        assert!(line.score == 150 && (line.at == start as u64 + 100 || next == 150));
+        // What differs in one base at most has seeds in lists that were looked at.
+        assert!(next < 145 || line.next == next && line.quality < 20, "{line:?} {next}");
+        near += usize::from(next >= 145);
+    }
+    assert!((50..150).contains(&near), "{near}");
+}
+
+#[test]
+fn a_read_alone_with_too_many_copies_is_counted() {
+    let mut dice = Dice(22);
+    let (letters, starts) = family(&mut dice, 2100, 100_000);
+    let read = letters[starts[5]..starts[5] + 150].to_vec();
+    let index = index(&[("family".into(), letters)]);
+    let (told, unseen) = run(&index, &[read], false);
+    assert_eq!((unseen.reads, unseen.sampled, unseen.lists, unseen.joined), (1, 1, 1, 0));
+    assert_eq!(told[0].0[0][0].quality, 0);
+}
+
+#[test]
+fn a_further_piece_is_as_sure_as_its_own_bases() {
+    let mut dice = Dice(23);
+    let (mut letters, twice) = (dice.bases(5000), dice.bases(300));
+    letters[1000..1300].copy_from_slice(&twice);
+    letters[3000..3300].copy_from_slice(&twice);
+    let index = index(&[("some".into(), letters.clone())]);
+    let read = |piece: &[u8]| [&letters[4000..4100], piece].concat();
+    for (piece, unsure) in [(&letters[1100..1150], true), (&letters[2000..2050], false)] {
+        let [first, second] = &pieces(&index, &read(piece))[..] else { panic!("not two pieces") };
+        assert_eq!(((first.at, first.of), second.of), ((4000, (0, 100)), (100, 150)));
+        assert_eq!((second.score, second.next), (50, if unsure { 50 } else { 0 }));
+        assert_eq!((second.quality == 0, second.quality >= 30), (unsure, !unsure), "{second:?}");
+        // What another piece explains costs the first nothing.
+        assert_eq!(first.quality, 60);
+    }
+}
+
+#[test]
+fn inserted_bases_are_not_held_against_the_only_place() {
+    let mut dice = Dice(24);
+    let letters = dice.bases(5000);
+    let index = index(&[("some".into(), letters.clone())]);
+    for inserted in [3, 12, 28] {
+        let read =
+            [&letters[2000..2080], &dice.bases(inserted)[..], &letters[2080..2150 - inserted]].concat();
+        let [line] = &pieces(&index, &read)[..] else { panic!("in pieces") };
+        assert_eq!((line.at, line.of), (2000, (0, 150)));
+        assert!(line.quality >= 40, "{inserted}: {line:?}");
     }
 }
