@@ -364,13 +364,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Asks for the bases from a place on: those of a read.
+    /// Asks for `length` bases from a place on: those of a read, two lines of memory at most.
     #[inline(always)]
-    pub fn prefetch_bases(&self, at: u64) {
-        let first = at as usize / WORD;
-        if let (Some(one), Some(two)) = (self.words.get(first), self.words.get(first + 6)) {
+    pub fn prefetch_bases(&self, at: u64, length: usize) {
+        let last = (at as usize + length) / WORD;
+        if let (Some(one), Some(two)) = (self.words.get(at as usize / WORD), self.words.get(last)) {
             genuma_machine::processor::prefetch(one);
-            genuma_machine::processor::prefetch(two);
+            // Asking again for what is under way is not free.
+            if !genuma_machine::processor::in_one_line(one, two) {
+                genuma_machine::processor::prefetch(two);
+            }
         }
     }
 

@@ -28,6 +28,9 @@ const SLACK: i64 = 30;
 /// Votes of a place that was looked at before.
 const KNOWN: u32 = 512;
 
+/// Bytes that are cleared as fast as one alone.
+const LINE: usize = 64;
+
 /// A mate whose places are joined.
 #[derive(Debug, Clone, Copy)]
 pub struct Mate<'a> {
@@ -111,7 +114,7 @@ impl Joiner {
             mates[fewer].each(view, |key| self.cells.set(key));
         }
         self.collect(view, mates[more], more, all[more]);
-        if !all[more] {
+        if !all[more] && !self.cells.clear_all(totals[fewer]) {
             mates[fewer].each(view, |key| self.cells.clear(key));
         }
         if !all[fewer] {
@@ -320,6 +323,15 @@ impl Cells {
     fn clear(&mut self, key: Diagonal) {
         let (byte, _) = self.at(key);
         self.bits[byte] = 0;
+    }
+
+    /// Clears all bits, if that is less work than to clear those of so many diagonals, and says so.
+    fn clear_all(&mut self, diagonals: usize) -> bool {
+        let less = self.bits.len() < LINE * diagonals;
+        if less {
+            self.bits.fill(0);
+        }
+        less
     }
 
     /// Whether one is in the same stretch, in that before or in the next one.

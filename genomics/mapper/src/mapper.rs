@@ -325,7 +325,7 @@ impl State {
             more.dedup_by(|one, other| one.same(*other));
             let first = self.diagonals.len();
             for &diagonal in &*more {
-                view.prefetch_bases(diagonal.left());
+                view.prefetch_bases(diagonal.left(), length);
                 self.diagonals.push(diagonal);
             }
             about.places = (first as u32, self.diagonals.len() as u32);
@@ -455,7 +455,7 @@ impl Laying {
         laid.clear();
         for (i, &diagonal) in diagonals.iter().enumerate() {
             if let Some(ahead) = diagonals.get(i + AHEAD) {
-                view.prefetch_bases(ahead.left());
+                view.prefetch_bases(ahead.left(), length);
             }
             if diagonal.left() >= limit {
                 continue;
@@ -473,12 +473,11 @@ impl Laying {
                     places.push(place);
                     return false;
                 }
-                let worth = if best.is_some() {
-                    worth(masks, strand, options)
-                } else {
-                    full - options.equal * differing as i32
-                };
-                laid.push(Laid { diagonal, worth, differing });
+                let mut most = full - options.equal * differing as i32;
+                if best.is_some() && most >= least {
+                    most = worth(masks, strand, options);
+                }
+                laid.push(Laid { diagonal, worth: most, differing });
             }
         }
         let (near_best, mut crowded) = (least, false);

@@ -302,7 +302,7 @@ impl State {
             reads[first + mate].unjoined =
                 more[mate] || lists[mate].0.is_empty() && !lists[mate].1.is_empty();
             for diagonal in found.iter().take(AHEAD) {
-                job.view.prefetch_bases(diagonal.left());
+                job.view.prefetch_bases(diagonal.left(), reads[first + mate].length);
             }
             pending.extend_from_slice(found);
             readers.push((first + mate, pending.len()));
@@ -351,7 +351,7 @@ impl State {
         joiner.all(job.view, mate);
         let found = joiner.found(0);
         for diagonal in found.iter().take(AHEAD) {
-            job.view.prefetch_bases(diagonal.left());
+            job.view.prefetch_bases(diagonal.left(), read.length);
         }
         pending.extend_from_slice(found);
         readers.push((i, pending.len()));

@@ -16,6 +16,12 @@ pub fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
+/// Whether two places start in one cache line of 64 bytes.
+#[inline(always)]
+pub fn in_one_line<T>(one: &T, other: &T) -> bool {
+    (std::ptr::from_ref(one).addr() ^ std::ptr::from_ref(other).addr()) < 64
+}
+
 /// Sets of instructions, each with all of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Set {

@@ -63,6 +63,11 @@ impl Mode {
     pub const PREFERRED_MANY: Mode = Mode(5);
     /// These nodes in turn, each as often as its weight says, since Linux 6.9.
     pub const WEIGHTED_INTERLEAVE: Mode = Mode(6);
+
+    /// Whether one page after the other comes from another node. The bits above say how nodes are numbered.
+    pub fn spreads(self) -> bool {
+        [Mode::INTERLEAVE, Mode::WEIGHTED_INTERLEAVE].contains(&Mode(self.0 & 0xff))
+    }
 }
 
 /// The word and the bit of `id` in a mask.

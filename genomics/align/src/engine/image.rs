@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
+use genuma_machine::placement;
 use memmap2::{Advice, MmapMut};
 
 use super::Error;
@@ -55,9 +56,9 @@ impl Deref for Image {
 fn filled(mut from: impl Read, size: u64, start: usize) -> io::Result<MmapMut> {
     let all = usize::try_from(size).ok().and_then(|size| size.checked_add(start));
     let mut pages = MmapMut::map_anon(all.ok_or(io::ErrorKind::OutOfMemory)?)?;
-    // A huge page lies on one node: what is to be in such is gathered later, what is spread over nodes stays in small ones. A kernel without
-    // huge pages refuses.
-    let _ = pages.advise(Advice::NoHugePage);
+    // Huge from the start costs a third of gathering small pages later. A kernel without huge pages refuses.
+    let advice = if placement::harmless() { Advice::HugePage } else { Advice::NoHugePage };
+    let _ = pages.advise(advice);
     from.read_exact(&mut pages[start..])?;
     Ok(pages)
 }

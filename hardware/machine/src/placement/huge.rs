@@ -1,10 +1,11 @@
-//! Huge pages for memory that is there already, such as what a foreign library has allocated.
+//! Huge pages for memory that was not made by [`super::Placed`], such as what a foreign library has allocated.
 //!
 //! What is read at random in an array far larger than the caches finds the address of its page in a table that is not in a
 //! cache either. A huge page (2 MiB on x86-64) covers 512 small ones with one entry.
 
 use std::sync::Once;
 
+use super::nodes::Nodes;
 use crate::sys;
 
 /// Bytes of a transparent huge page on x86-64, and on arm64 with pages of 4 KiB.
@@ -30,6 +31,12 @@ pub fn collapse(bytes: &[u8]) -> usize {
             0
         }
     }
+}
+
+/// Whether the calling thread's new memory comes from one node as long as that has some, so that huge pages from the start do it no harm. Where the
+/// thread's policy spreads memory they would: a huge page lies on one node.
+pub fn harmless() -> bool {
+    sys::policy().map_or_else(|_| Nodes::read().single(), |policy| !policy.mode.spreads())
 }
 
 #[cfg(test)]
@@ -71,6 +78,25 @@ mod tests {
         assert!(covered >= 30 << 20 && covered.is_multiple_of(HUGE), "{covered}");
         assert!(huge_at(bytes.as_ptr().addr() + (16 << 20)) >= covered, "the kernel has them elsewhere");
         assert!(bytes == before);
+    }
+
+    #[test]
+    fn huge_pages_from_the_start_harm_only_what_is_spread() {
+        let node = crate::IdSet::from([0]);
+        let with = |mode| {
+            let policy = sys::Policy { mode, nodes: node.clone() };
+            std::thread::scope(|scope| {
+                scope.spawn(|| sys::set_policy(&policy).is_ok().then(harmless)).join().expect("no panic")
+            })
+        };
+        let spread = [sys::Mode::INTERLEAVE, sys::Mode::WEIGHTED_INTERLEAVE];
+        for (mode, expected) in spread.map(|mode| (mode, false)).into_iter().chain([(sys::Mode::BIND, true)])
+        {
+            // Old kernels do not weigh, containers may set nothing.
+            if let Some(found) = with(mode) {
+                assert_eq!(found, expected, "{mode:?}");
+            }
+        }
     }
 
     #[test]

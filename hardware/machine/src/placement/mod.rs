@@ -19,7 +19,7 @@ mod slab;
 mod huge;
 
 pub use error::Error;
-pub use huge::collapse;
+pub use huge::{collapse, harmless};
 pub use placed::Placed;
 pub use policy::{Pages, Placement, Policy};
 pub use replicated::Replicated;
