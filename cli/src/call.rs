@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::value_parser;
-use genuma_align::Placer;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
 use genuma_somatic::outcome::Outcome;
@@ -72,7 +71,7 @@ pub struct Args {
     /// Each file holds read 1 and read 2 in turn: one file a lane, for both samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
-    /// Reference genome, plain or gzip'd FASTA, no index needed; an index made with `minibwa index` beside it is used.
+    /// Reference genome, plain or gzip'd FASTA, no index needed.
     /// Without it calls are placed on the assembled contigs of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
@@ -130,7 +129,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let work = WorkFolder::open(&job.store.work, args.resume)?;
     heed_interruption(&job.store.work, &folder);
 
-    let needed = room::needed(&job.lanes, job.means.memory, reference);
+    let needed = room::needed(&job.lanes, job.means.memory);
     let begun = room::check(&job.store.work, needed).and_then(|()| Ok(Outputs::begin(&args.out)?));
     let done = begun.and_then(|outputs| call(&job, outputs));
     // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
@@ -201,23 +200,14 @@ impl Args {
     }
 }
 
-/// Looks at the inputs for what would otherwise fail late.
-fn inspect(job: &Job) -> anyhow::Result<Option<Genome>> {
+/// Looks at the inputs for what would otherwise fail late, and says how many bases the reference has.
+fn inspect(job: &Job) -> anyhow::Result<Option<u64>> {
     let [normal, tumour] = lengths::of_samples(&job.lanes)?;
     if normal != tumour {
         warn!("reads of the tumour have {tumour} bases, those of the normal {normal}: called all the same");
     }
     let Some(path) = &job.reference else { return Ok(None) };
-    let bases = Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum();
-    Ok(Some(Genome { bases, indexed: Placer::index_exists(path) }))
-}
-
-/// What a reference will take.
-#[derive(Debug, Clone, Copy)]
-pub struct Genome {
-    bases: u64,
-    /// Whether an index lies beside it.
-    indexed: bool,
+    Ok(Some(Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum()))
 }
 
 /// The output folder. One that this run made goes again when nothing was written into it.

@@ -204,7 +204,7 @@ impl Args {
         let inputs = lanes.iter().flat_map(Lane::paths);
         folder::check_apart(&folder, inputs.chain(outputs)).map_err(|e| Usage(e.to_string()))?;
         if !self.resume {
-            room::check(&params.work, room::needed(&lanes, params.memory, None))?;
+            room::check(&params.work, room::needed(&lanes, params.memory))?;
             folder::discard(&folder)?;
             outputs::heed_interruption(None);
             return self.write::<S>(&target, samples, &lanes, &params, None);

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Stdio};
 
-use common::{Data, RESULTS, assert_same, called, data, genuma, names, run, scratch};
+use common::{RESULTS, assert_same, called, data, genuma, names, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A run that has just begun a unit.
@@ -63,7 +63,7 @@ fn a_run_killed_in_any_unit_is_resumed_to_the_same_bytes() {
     for (unit, finished) in [
         ("count", &[][..]),
         ("assemble", &["count.unit"]),
-        ("index", &["assemble.unit", "count.unit"]),
+        ("place", &["assemble.unit", "count.unit"]),
         ("recruit", &["assemble.unit", "count.unit"]),
         ("judge", &["assemble.unit", "count.unit", "recruit.unit"]),
         ("write", &["assemble.unit", "count.unit", "recruit.unit"]),
@@ -89,8 +89,7 @@ fn an_interrupted_run_says_what_it_keeps() {
         "{said}"
     );
     let left = names(&out.join(".work"));
-    let index = ["reference.l2b", "reference.l2b.seal", "reference.mbw"];
-    assert_eq!(left, [&["assemble.unit", "count.unit", "genuma.lock"][..], &index].concat());
+    assert_eq!(left, ["assemble.unit", "count.unit", "genuma.lock"]);
     run(data().call_with(&out, &["--resume"])).well();
     assert_same(&out, called());
 
@@ -109,21 +108,6 @@ fn a_resumed_run_must_be_the_same_run() {
     assert_no_results(&out);
     // The work folder stands: the right command goes on.
     assert!(!run(data().call_with(&out, &["--resume"])).well().stderr.contains("count begins"));
-    assert_same(&out, called());
-}
-
-#[test]
-fn an_index_beside_the_reference_is_used() {
-    let (out, _) = ended_in("recruit", Signal::TERM, Some(143));
-    let folder = scratch("indexed");
-    let genome = folder.join("genome.fa");
-    fs::copy(data().folder.join("genome.fa"), &genome).expect("a copy");
-    for index in ["l2b", "mbw"] {
-        let made = out.join(".work").join(format!("reference.{index}"));
-        fs::copy(made, folder.join(format!("genome.fa.{index}"))).expect("a copy");
-    }
-    let out = scratch("indexed-calls");
-    run(Data { reference: Some(genome), ..data().clone() }.call(&out)).well();
     assert_same(&out, called());
 }
 

@@ -51,8 +51,9 @@ impl Given {
     fn needs(self) -> &'static [Given] {
         match self {
             Given::Pair | Given::Deep | Given::Recording | Given::Machine | Given::Stub => &[],
-            Given::Begun | Given::Calls => &[Given::Pair, Given::Minibwa],
-            Given::Minibwa | Given::Strobealign | Given::Bwa | Given::Table => &[Given::Pair],
+            Given::Begun | Given::Calls | Given::Minibwa | Given::Strobealign | Given::Bwa | Given::Table => {
+                &[Given::Pair]
+            }
         }
     }
 
@@ -247,20 +248,14 @@ pub fn cases() -> Vec<Case> {
         Case {
             name: "call",
             line: with_reference.clone(),
-            given: &[Given::Pair, Given::Minibwa],
+            given: &[Given::Pair],
             keeps: &["calls/.work/"],
             resume: Some("--resume"),
-            sealed: &[
-                "pair/genome.fa",
-                "pair/genome.fa.l2b",
-                "pair/genome.fa.mbw",
-                "pair/genome.fa.l2b.seal",
-                "pair/tumor_2.fq.gz",
-            ],
+            sealed: &["pair/genome.fa", "pair/tumor_2.fq.gz"],
             ..CASE
         },
         Case {
-            name: "call-index",
+            name: "call-work",
             line: format!("{CALL} --reference {{given}}/bare/genome.fa --work {{made}}/work -o {{made}}/calls"),
             given: &[Given::Pair],
             keeps: &["work/"],

@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use genuma_align::engine::minibwa::index_memory;
 use genuma_somatic::pipeline::Means;
 
-use super::Genome;
 use crate::failure::Usage;
 use crate::sizes;
 
@@ -14,28 +12,18 @@ use crate::sizes;
 const BASE: u64 = 96 << 20;
 /// Bytes that a thread takes for the reads it holds.
 const PER_THREAD: u64 = 16 << 20;
-/// Bytes that a base of an index takes in memory.
-const LOADED_PER_BASE: u64 = 3;
-
-/// Fails when the memory is too little for the threads and the reference.
-pub(super) fn check(means: &Means, reference: Option<Genome>) -> Result<(), Usage> {
+/// Fails when the memory is too little for the threads and a reference of so many bases.
+pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> {
     let Means { threads, memory } = *means;
     let counter = 2 * genuma_kmers::least_memory(threads);
     let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);
-    // The sequence itself is in memory beside its index.
-    let needs = |Genome { bases, indexed }| {
-        bases + if indexed { LOADED_PER_BASE * bases } else { index_memory(bases) }
-    };
-    let least = threads_need + reference.map_or(0, needs);
+    // The sequence is in memory as letters.
+    let least = threads_need + reference.unwrap_or(0);
     if memory >= least {
         return Ok(());
     }
     let (have, need) = (sizes::show(memory), sizes::show(least));
     Err(Usage(match reference {
-        Some(Genome { indexed: false, .. }) if memory >= threads_need => format!(
-            "{have} of memory are too little to index the reference, which needs {need}: raise --memory, or make the \
-             index once with `genuma index` beside the reference"
-        ),
         Some(_) if memory >= threads_need => {
             format!("{have} of memory are too little for the reference, which needs {need}: raise --memory")
         }
@@ -125,10 +113,8 @@ mod tests {
                 .contains("100 MiB of memory are too little: 2 threads need 128 MiB or more")
         );
         assert_eq!(said(128 << 20, None), "");
-        let genome = |indexed| Some(Genome { bases: 100_000_000, indexed });
-        assert!(said(1 << 30, genome(false)).contains("needs 1.3 GiB: raise --memory, or make the index"));
-        assert_eq!(said(1 << 30, genome(true)), "");
-        assert!(said(256 << 20, genome(true)).contains("for the reference, which needs 509 MiB: raise"));
+        assert_eq!(said(256 << 20, Some(100_000_000)), "");
+        assert!(said(200 << 20, Some(100_000_000)).contains("for the reference, which needs 224 MiB: raise"));
     }
 
     #[test]

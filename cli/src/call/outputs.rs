@@ -50,7 +50,7 @@ impl<'a> Outputs<'a> {
         let file = |name: &str| folder.join(name);
         let mut set = Set::default();
         // Results of an earlier run that this one does not have would be taken for its own.
-        if finished.placer.is_none() {
+        if !finished.on_reference {
             [READS].iter().chain(&READS_INDEXES).for_each(|name| set.forget(file(name)));
         }
         if finished.answers.is_empty() {
@@ -65,7 +65,8 @@ impl<'a> Outputs<'a> {
         let lines = vcf::lines(&finished.events, genome);
         output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
-        output::write_supporting(&file(READS), finished, &command, job.means.threads, &mut set)?;
+        let memory = job.scanning(genome);
+        output::write_supporting(&file(READS), finished, &command, job.means.threads, memory, &mut set)?;
         let outcome = outcome::of(job, finished, &lines);
         output::write_json(&file(SUMMARY), &summary(&outcome)?, &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;

@@ -7,13 +7,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use genuma_reads::Lane;
 
-use super::Genome;
 use crate::sizes;
 
 /// Bytes that a base takes in the spill file at most, as super-k-mers of reads that share nothing.
 const SPILL_PER_BASE: f64 = 1.3;
-/// Bytes that a base of the reference takes: the index (measured: 2.25), and a copy of the reference while it is made.
-const INDEX_PER_BASE: u64 = 4;
 
 /// A guess at the bases in a file, from its size: gzip'd FASTQ has about two bases a byte, plain FASTQ two fifths.
 fn bases(path: &Path) -> u64 {
@@ -24,12 +21,11 @@ fn bases(path: &Path) -> u64 {
 }
 
 /// Bytes that a call may need on disk.
-pub fn needed(lanes: &[Lane], memory: u64, reference: Option<Genome>) -> u64 {
+pub fn needed(lanes: &[Lane], memory: u64) -> u64 {
     let bases: u64 = lanes.iter().flat_map(Lane::paths).map(bases).sum();
     let all = (bases as f64 * SPILL_PER_BASE) as u64;
-    let index = reference.filter(|genome| !genome.indexed).map_or(0, |genome| genome.bases * INDEX_PER_BASE);
     // A quarter of the memory at least holds bins before any of them goes to the disk.
-    all.saturating_sub(memory / 4) + index
+    all.saturating_sub(memory / 4)
 }
 
 /// Fails when fewer than `needed` bytes are free in `folder`.
@@ -66,11 +62,9 @@ mod tests {
         std::fs::write(&plain, [b'@'; 1000]).unwrap();
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
         let lanes = [Lane { sample: TUMOUR, files: LaneFiles::Pair(plain, gzip) }];
-        assert_eq!(needed(&lanes, 0, None), 3120);
-        assert_eq!(needed(&lanes, 2000, None), 2620);
-        let genome = |indexed| Some(Genome { bases: 100, indexed });
-        assert_eq!(needed(&lanes, 1 << 30, genome(false)), 400);
-        assert_eq!(needed(&lanes, 1 << 30, genome(true)), 0);
+        assert_eq!(needed(&lanes, 0), 3120);
+        assert_eq!(needed(&lanes, 2000), 2620);
+        assert_eq!(needed(&lanes, 1 << 30), 0);
         check(folder.path(), 1).unwrap();
         assert!(check(folder.path(), 1 << 60).unwrap_err().to_string().contains("--work"));
     }

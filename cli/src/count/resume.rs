@@ -86,7 +86,7 @@ impl Resumable {
             if self.finished(READ) {
                 info!("{}: all reads are in bins already", self.store.work.display());
             } else {
-                room::check(&self.store.work, room::needed(lanes, 0, None))?;
+                room::check(&self.store.work, room::needed(lanes, 0))?;
             }
             Some(self.store.unit(READ, costs, || {
                 let meter = Arc::new(Meter::default());

@@ -19,8 +19,9 @@ use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
 use crate::bgzf::Level;
+use crate::scan::{self, FoundPairs};
 use crate::sort::{self, BamFile, Blocks, SortedBlock, Sorter};
-use crate::{CigarKind, Hit, Mapper, Placer, Strand, engine};
+use crate::{CigarKind, Hit, Strand};
 
 /// What can go wrong while a BAM is made.
 #[derive(Debug, thiserror::Error)]
@@ -28,15 +29,6 @@ pub enum Error {
     /// The records cannot be sorted, or the BAM or its index not be written.
     #[error(transparent)]
     Sort(#[from] sort::Error),
-    /// A pair cannot be mapped.
-    #[error(transparent)]
-    Map(#[from] engine::Error),
-    /// The index belongs to another reference.
-    #[error("read {name} maps beyond the reference: the index was made from another one, make it again")]
-    OtherReference {
-        /// Name of the template.
-        name: String,
-    },
     /// Something that BAM cannot hold.
     #[error("{what} cannot be written as BAM: {source}")]
     Encode {
@@ -98,7 +90,7 @@ pub struct Heading<'a> {
     pub program: Program<'a>,
 }
 
-/// Maps `templates` and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
+/// Places `templates` by [`scan::find_pairs`], with so much memory, and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
 /// long for that); both are put into `set`. The bytes depend on the templates and their order, not on `threads`.
 ///
 /// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
@@ -106,13 +98,13 @@ pub struct Heading<'a> {
 /// 400 bytes for a read of 150 bp.
 ///
 /// # Errors
-/// A file cannot be written, or the index is not that of the reference.
+/// A file cannot be written.
 pub fn write_bam(
     path: &Path,
-    placer: &Placer,
     heading: &Heading<'_>,
     templates: &[Template<'_>],
     threads: usize,
+    memory: u64,
     set: &mut Set,
 ) -> Result<(), Error> {
     // The file comes first: that it cannot be written should not show after minutes of mapping.
@@ -120,7 +112,7 @@ pub fn write_bam(
     let header = heading.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let mut sorter = Sorter::new(&sort::Options { memory: usize::MAX, threads, work, marking: None });
-    for block in map_all(placer, heading, &header, templates, threads)? {
+    for block in map_all(heading, &header, templates, threads, memory)? {
         sorter.push(block)?;
     }
     sorter.finish(file, set)?;
@@ -156,23 +148,31 @@ impl Heading<'_> {
 /// Templates handed to a thread at a time.
 const CHUNK: usize = 256;
 
-/// Maps all templates from several threads; the blocks come back in their order.
+/// Places all templates from several threads; the blocks come back in their order.
 fn map_all(
-    placer: &Placer,
     heading: &Heading<'_>,
     header: &sam::Header,
     templates: &[Template<'_>],
     threads: usize,
+    memory: u64,
 ) -> Result<Vec<SortedBlock>, Error> {
-    let chunks: Vec<&[Template<'_>]> = templates.chunks(CHUNK).collect();
-    let encode = |mapper: &mut Mapper<'_>, i: usize| {
+    let pairs: Vec<[&[u8]; 2]> =
+        templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
+    let FoundPairs { hits, crowded } = scan::find_pairs(heading.genome, &pairs, threads, memory);
+    if crowded > 0 {
+        tracing::info!(
+            "{crowded} reads have a part that stands in so many places that these were not looked at"
+        );
+    }
+    let chunks: Vec<_> = templates.chunks(CHUNK).zip(hits.chunks(CHUNK)).collect();
+    let encode = |(): &mut (), i: usize| {
         let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
-        for template in chunks[i] {
-            encoder.template(template, mapper)?;
+        for (template, hits) in chunks[i].0.iter().zip(chunks[i].1) {
+            encoder.template(template, hits)?;
         }
         Ok(Blocks::new(None).block(&encoder.out.into_inner())?)
     };
-    parallel::try_in_order(chunks.len(), threads, || placer.mapper(), encode)
+    parallel::try_in_order(chunks.len(), threads, || (), encode)
 }
 
 /// One piece of a read on the genome.
@@ -322,15 +322,15 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    fn template(&mut self, template: &Template<'_>, mapper: &mut Mapper<'_>) -> Result<(), Error> {
+    fn template(&mut self, template: &Template<'_>, hits: &[Vec<Hit>; 2]) -> Result<(), Error> {
         let name = name(template.name);
         let mates = template.mates.map(Mate::new);
-        let hits = mapper.map_pair(&name, [&mates[0].seq, &mates[1].seq])?;
         let mut pieces: [Vec<Piece<'_>>; 2] = [Vec::new(), Vec::new()];
         for (m, hits) in hits.iter().enumerate() {
             for hit in hits.iter().filter(|h| !h.is_secondary) {
                 let piece = Piece::new(hit, &mates[m], self.heading.genome).ok_or_else(|| {
-                    Error::OtherReference { name: String::from_utf8_lossy(&name).into_owned() }
+                    let what = format!("read {}", String::from_utf8_lossy(&name));
+                    encode_error(&what, io::Error::other("it does not lie on the reference"))
                 })?;
                 pieces[m].push(piece);
             }
@@ -371,7 +371,7 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Both mates face each other at a distance that minibwa finds right.
+    /// Both mates face each other at a distance that most have.
     fn proper(&self) -> bool {
         matches!((self.own.first(), self.other), (Some(a), Some(b)) if a.hit.proper_pair
             && b.hit.proper_pair

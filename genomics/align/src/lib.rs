@@ -1,8 +1,5 @@
 //! Alignment: reads → records with one of several aligners ([`engine`], [`sam`]), by all workers of a farm ([`pipeline`]),
-//! sorted and marked ([`sort`], [`sort::markdup`]); and the placing of sequences that calling needs.
-//!
-//! Both load an index the same way ([`engine::minibwa`]). For calling it is the one beside the reference (`ref.fa.l2b`, `ref.fa.mbw`) when
-//! it is there, else one that is made in the work folder.
+//! sorted and marked ([`sort`], [`sort::markdup`]); and the placing of sequences that calling needs ([`scan`]), which takes no index.
 pub mod engine;
 pub mod sam;
 
@@ -11,6 +8,8 @@ pub mod sort;
 pub mod bgzf;
 pub mod indexed;
 
+pub mod hit;
+pub mod scan;
 pub mod bam;
 
 pub mod header;
@@ -18,4 +17,4 @@ pub mod placement;
 pub mod pipeline;
 
 pub use engine::Error;
-pub use engine::minibwa::{CigarKind, CigarOp, Hit, Mapper, Placer, Strand};
+pub use hit::{CigarKind, CigarOp, Hit, Strand};

@@ -5,9 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_align::Placer;
 use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, write_bam};
-use genuma_align::engine::minibwa::build_index;
 use genuma_align::indexed::{IndexedFile, Place, Records};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{Contig, Reference};
@@ -91,7 +89,6 @@ fn pairs(genome: &Reference, n: usize, random: &mut Random) -> Vec<Pair> {
 struct Made {
     folder: tempfile::TempDir,
     genome: Reference,
-    placer: Placer,
     pairs: Vec<Pair>,
 }
 
@@ -102,11 +99,8 @@ impl Made {
         let genome = genome(&mut random);
         let fasta = folder.path().join("genome.fa");
         genome.write(&fasta).unwrap();
-        let prefix = folder.path().join("genome");
-        build_index(&fasta, &prefix, 1).unwrap();
-        let placer = Placer::load(&prefix, &genome, 1).unwrap();
         let pairs = pairs(&genome, n, &mut random);
-        Made { folder, genome, placer, pairs }
+        Made { folder, genome, pairs }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -120,10 +114,10 @@ impl Made {
         let mut set = Set::default();
         write_bam(
             path,
-            &self.placer,
             &Heading { genome: &self.genome, groups: &groups, program },
             &templates,
             threads,
+            1 << 30,
             &mut set,
         )?;
         set.publish().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())

@@ -93,7 +93,7 @@ pub fn write_contigs(path: &Path, finished: &Finished, set: &mut Set) -> Result<
         let (tumour, normal, n) = (of(TUMOUR), of(NORMAL), c + 1);
         writeln!(file, ">t{n} length={} tumour_pairs={tumour} normal_pairs={normal}{places}", seq.len())?;
         write_bases(&mut file, seq)?;
-        if finished.placer.is_some()
+        if finished.on_reference
             && let Some(finding) = contig.findings.first()
         {
             let seq = normal_allele(contig, finding);
@@ -101,7 +101,7 @@ pub fn write_contigs(path: &Path, finished: &Finished, set: &mut Set) -> Result<
             write_bases(&mut file, seq)?;
         }
     }
-    if finished.placer.is_none() {
+    if !finished.on_reference {
         for contig in &finished.genome.contigs {
             writeln!(file, ">{} length={}", contig.name, contig.seq.len())?;
             write_bases(&mut file, &contig.seq)?;
@@ -163,9 +163,12 @@ pub fn write_supporting(
     finished: &Finished,
     command: &str,
     threads: usize,
+    memory: u64,
     set: &mut Set,
 ) -> Result<(), Error> {
-    let Some(placer) = &finished.placer else { return Ok(()) };
+    if !finished.on_reference {
+        return Ok(());
+    }
     let templates: Vec<Template<'_>> = supporting(finished)
         .into_iter()
         .map(|p| {
@@ -176,7 +179,7 @@ pub fn write_supporting(
         .collect();
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
     let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
-    Ok(bam::write_bam(path, placer, &heading, &templates, threads, set)?)
+    Ok(bam::write_bam(path, &heading, &templates, threads, memory, set)?)
 }
 
 /// Writes `value` as indented JSON.
@@ -197,8 +200,6 @@ mod tests {
     use std::path::PathBuf;
     use std::process::Command;
 
-    use genuma_align::Placer;
-    use genuma_align::engine::minibwa::build_index;
     use genuma_reads::dna::revcomp;
     use genuma_reads::fasta::Contig;
 
@@ -444,7 +445,7 @@ mod tests {
     }
 
     /// A call with a deletion of 20 bases at chr1:1001-1020, seen by pairs 1 and 2 of the tumour and 0 of the normal.
-    fn finished(placer: Option<Placer>) -> Finished {
+    fn finished(on_reference: bool) -> Finished {
         let genome = genome();
         let chr1 = &genome.contigs[0].seq;
         let contig = [&chr1[850..1_000], &chr1[1_020..1_170]].concat();
@@ -495,23 +496,16 @@ mod tests {
             ledger: Ledger::default(),
             strangers: None,
             answers: vec![],
-            placer,
+            on_reference,
             genome,
         }
-    }
-
-    fn placer(folder: &Path) -> Placer {
-        let (fasta, prefix) = (folder.join("genome.fa"), folder.join("genome"));
-        genome().write(&fasta).unwrap();
-        build_index(&fasta, &prefix, 1).unwrap();
-        Placer::load(&prefix, &genome(), 1).unwrap()
     }
 
     #[test]
     fn contigs_stand_beside_their_normal_alleles() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("contigs.fa");
-        let with = finished(Some(placer(folder.path())));
+        let with = finished(true);
         published(|set| write_contigs(&path, &with, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let headers = |text: &str| -> Vec<String> {
@@ -526,7 +520,7 @@ mod tests {
         assert!(text.lines().all(|l| l.starts_with('>') || l.len() <= WIDTH));
 
         // Without a reference the sequences calls are placed on are the normal's contigs.
-        let without = finished(None);
+        let without = finished(false);
         published(|set| write_contigs(&path, &without, set)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(
@@ -540,13 +534,13 @@ mod tests {
     fn supporting_pairs_are_those_of_any_call() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("supporting.bam");
-        let without = finished(None);
+        let without = finished(false);
         assert_eq!(supporting(&without), [0, 2, 3]);
-        published(|set| write_supporting(&path, &without, "genuma call", 1, set)).unwrap();
+        published(|set| write_supporting(&path, &without, "genuma call", 1, 1 << 30, set)).unwrap();
         assert!(!path.exists());
 
-        let finished = finished(Some(placer(folder.path())));
-        published(|set| write_supporting(&path, &finished, "genuma call", 2, set)).unwrap();
+        let finished = finished(true);
+        published(|set| write_supporting(&path, &finished, "genuma call", 2, 1 << 30, set)).unwrap();
         let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };
         let mut found: Vec<[&str; 2]> = sam
             .lines()

@@ -1,7 +1,6 @@
 //! An aligner's hits → the pieces of a contig, in contig order.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use genuma_align::{CigarKind, Hit, Strand};
 use genuma_kmers::encode::kmers;
@@ -10,6 +9,7 @@ use genuma_reads::fasta::Reference;
 
 use crate::assemble::Contig;
 use crate::change::{Breakend, Side};
+use crate::label::Read;
 use crate::tract::LONGEST_UNIT;
 
 /// Two pieces this near in the genome and in order are aligned as one.
@@ -179,12 +179,11 @@ pub(crate) fn best_pieces(contig: &Contig, hits: &[Hit], genome: &Reference) -> 
     let way = best_way(&candidates);
     let doubtful = |piece: Option<&Piece>| piece.is_some_and(|p| p.mapq < SURE);
     if doubtful(way.first()) || doubtful(way.last()) {
-        let mates =
-            contig.beyond.each_ref().map(|mates| mates.iter().map(|m| sample(&m.seq)).collect::<Vec<_>>());
+        let mut mates = contig.beyond.each_ref().map(|mates| Mates::new(mates));
         for candidate in &mut candidates {
             candidate.mates = [End::First, End::Last].map(|end| {
-                let mates = &mates[usize::from(end == End::Last)];
-                borne_out(&candidate.piece, end, mates, genome)
+                let mates = &mut mates[usize::from(end == End::Last)];
+                mates.bear_out(&candidate.piece, end, genome)
             });
         }
         return best_way(&candidates);
@@ -213,26 +212,63 @@ const WORD_STRIDE: usize = 4;
 /// What one mate adds when all its words are there, in matching bases.
 const MATE_SCORE: usize = 20;
 
-/// Some words of a read that runs with the contig.
-fn sample(seq: &[u8]) -> Vec<u64> {
-    kmers(seq, WORD).filter(|(at, _)| at % WORD_STRIDE == 0).map(|(_, kmer)| kmer.forward).collect()
+/// Bits of the filter of words: most others do not pass.
+const FILTER: u32 = 14;
+
+/// Mates that lie beyond an end of a contig, by some words of each.
+struct Mates {
+    /// Of each word which mate has it, and whether it was met; in order.
+    words: Vec<(u64, usize, bool)>,
+    /// How many each mate has, and of them were met.
+    counts: Vec<[usize; 2]>,
+    filter: Vec<u64>,
 }
 
-/// What mates, by their words, say for a piece beyond its `end`: their score as far as their words stand there.
-fn borne_out(piece: &Piece, end: End, mates: &[Vec<u64>], genome: &Reference) -> i32 {
-    if mates.is_empty() {
-        return 0;
+fn bit(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER)) as usize
+}
+
+impl Mates {
+    /// Of reads that run with the contig.
+    fn new(mates: &[Read]) -> Mates {
+        let mut words = Vec::new();
+        let mut counts = vec![[0; 2]; mates.len()];
+        let mut filter = vec![0; (1 << FILTER) / 64];
+        for (m, mate) in mates.iter().enumerate() {
+            for (_, kmer) in kmers(&mate.seq, WORD).filter(|(at, _)| at % WORD_STRIDE == 0) {
+                words.push((kmer.forward, m, false));
+                counts[m][0] += 1;
+                filter[bit(kmer.forward) / 64] |= 1 << (bit(kmer.forward) % 64);
+            }
+        }
+        words.sort_unstable();
+        Mates { words, counts, filter }
     }
-    let moved = Piece { query: (piece.query.0 + MATE_REACH, piece.query.1 + MATE_REACH), ..*piece };
-    let range = match end {
-        End::First => moved.query.0 - MATE_REACH..moved.query.0 + MATE_REACH / 4,
-        End::Last => moved.query.1 - MATE_REACH / 4..moved.query.1 + MATE_REACH,
-    };
-    let words: HashSet<u64> =
-        kmers(&moved.facing(range, end, genome), WORD).map(|(_, k)| k.forward).collect();
-    let found =
-        |mate: &Vec<u64>| mate.iter().filter(|w| words.contains(w)).count() * MATE_SCORE / mate.len().max(1);
-    mates.iter().map(found).sum::<usize>() as i32
+
+    /// What they say for a piece beyond its `end`: their score as far as their words stand there.
+    fn bear_out(&mut self, piece: &Piece, end: End, genome: &Reference) -> i32 {
+        if self.counts.is_empty() {
+            return 0;
+        }
+        let moved = Piece { query: (piece.query.0 + MATE_REACH, piece.query.1 + MATE_REACH), ..*piece };
+        let range = match end {
+            End::First => moved.query.0 - MATE_REACH..moved.query.0 + MATE_REACH / 4,
+            End::Last => moved.query.1 - MATE_REACH / 4..moved.query.1 + MATE_REACH,
+        };
+        self.words.iter_mut().for_each(|(_, _, met)| *met = false);
+        self.counts.iter_mut().for_each(|[_, met]| *met = 0);
+        for (_, kmer) in kmers(&moved.facing(range, end, genome), WORD) {
+            let word = kmer.forward;
+            if self.filter[bit(word) / 64] >> (bit(word) % 64) & 1 == 0 {
+                continue;
+            }
+            let first = self.words.partition_point(|(other, ..)| *other < word);
+            for (_, mate, met) in self.words[first..].iter_mut().take_while(|(other, ..)| *other == word) {
+                self.counts[*mate][1] += usize::from(!std::mem::replace(met, true));
+            }
+        }
+        self.counts.iter().map(|[all, met]| met * MATE_SCORE / all.max(&1)).sum::<usize>() as i32
+    }
 }
 
 /// The best way through candidates sorted by where they begin.

@@ -1,10 +1,9 @@
 //! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use genuma_align::engine::minibwa::{build_index, index_memory};
-use genuma_align::{Mapper, Placer};
+use genuma_align::scan;
 use genuma_kmers::{CountParams, RootCounters};
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Pair, TUMOUR, Trimmed, Trimmer};
@@ -117,8 +116,8 @@ pub struct Finished {
     pub strangers: Option<f64>,
     /// What became of the variants asked for.
     pub answers: Vec<Answer>,
-    /// The index, when there is a reference.
-    pub placer: Option<Placer>,
+    /// Whether these are those of a reference.
+    pub on_reference: bool,
 }
 
 /// Bytes kept free for what is not the counter's: batches, tables, the picks.
@@ -174,13 +173,11 @@ impl Job {
             why.assembled(&assembled.contigs);
         }
         let clock = Clock::start();
-        let placed = match &self.reference {
-            Some(path) => Some(self.placer(path, watch)?),
-            None => None,
-        };
-        let contigs = match &placed {
-            Some((genome, placer)) => {
-                let compared = self.compare(&assembled.contigs, genome, placer)?;
+        watch.begins("place", None);
+        let genome = self.reference.as_deref().map(Reference::read).transpose()?;
+        let contigs = match &genome {
+            Some(genome) => {
+                let compared = self.compare(&assembled.contigs, genome, &mut ledger);
                 if let Some(why) = &mut why {
                     why.compared(&compared, &assembled.contigs, genome, library.folds);
                 }
@@ -188,9 +185,8 @@ impl Job {
             }
             None => assembled.contigs.iter().map(Compared::unplaced).collect(),
         };
-        costs.push(clock.cost("index"));
-        let genome = placed.as_ref().map(|(genome, _)| genome);
-        let index = recruit::Index::new(&contigs, self.params.k, genome, self.means.threads);
+        costs.push(clock.cost("place"));
+        let index = recruit::Index::new(&contigs, self.params.k, genome.as_ref(), self.means.threads);
         ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);
         ledger.made("recruit", "of them without a k-mer of their own", index.nowhere_unique);
         let Recruited { pairs, thinned } =
@@ -205,15 +201,13 @@ impl Job {
         );
         watch.begins("judge", None);
         let clock = Clock::start();
-        let (genome, placer, mut loci) = match placed {
-            Some((genome, placer)) => {
+        let on_reference = genome.is_some();
+        let (genome, mut loci) = match genome {
+            Some(genome) => {
                 let members = recruit::by_contig(&pairs, contigs.len());
-                (genome, Some(placer), self.loci(contigs, &members, &pairs, &thinned))
+                (genome, self.loci(contigs, &members, &pairs, &thinned))
             }
-            None => {
-                let (genome, loci) = self.on_normals(&assembled.contigs, contigs, &pairs, &thinned);
-                (genome, None, loci)
-            }
+            None => self.on_normals(&assembled.contigs, contigs, &pairs, &thinned),
         };
         let rivals = locus::find_rivals(&mut loci);
         ledger.left_out(
@@ -262,7 +256,7 @@ impl Job {
             errors,
             ledger,
             answers: why.map(Why::answers).unwrap_or_default(),
-            placer,
+            on_reference,
         })
     }
 
@@ -419,58 +413,39 @@ impl Job {
         Ok(Contigs { contigs: all.contigs, ledger })
     }
 
-    /// The reference and its index: the one beside it, the one of an earlier run, or a new one.
-    fn placer(&self, path: &Path, watch: &dyn Watch) -> Result<(Reference, Placer), Error> {
-        watch.begins("index", None);
-        let genome = Reference::read(path)?;
+    /// Each contig against the genome.
+    fn compare(&self, contigs: &[Contig], genome: &Reference, ledger: &mut Ledger) -> Vec<Compared> {
         let threads = self.means.threads;
-        if Placer::index_exists(path) {
-            let placer = Placer::load(path, &genome, threads)?;
-            return Ok((genome, placer));
+        let memory = self.scanning(genome);
+        let seqs: Vec<&[u8]> = contigs.iter().map(|contig| &contig.seq[..]).collect();
+        let scan::Found { hits, crowded } = scan::find(genome, &seqs, threads, memory);
+        let nowhere = hits.iter().filter(|hits| hits.is_empty()).count() as u64;
+        ledger.made("place", "contigs that lie nowhere on the reference", nowhere);
+        ledger.left_out(
+            "place",
+            "contigs with a part that stands in so many places that these were not looked at",
+            crowded,
+        );
+        let compare = |(): &mut (), c: usize| compare::compare(&contigs[c], &hits[c], genome);
+        let mut compared = in_order(contigs.len(), threads, || (), compare);
+        drop(hits);
+        // Where inserted sequence comes from.
+        let findings = compared.iter().flat_map(|compared| &compared.findings);
+        let inserted: Vec<Vec<u8>> =
+            findings.filter_map(|f| source::inserted(&f.change)).map(<[u8]>::to_vec).collect();
+        let inserted: Vec<&[u8]> = inserted.iter().map(Vec::as_slice).collect();
+        let mut hits = scan::find(genome, &inserted, threads, memory).hits.into_iter();
+        for compared in &mut compared {
+            let findings = std::mem::take(&mut compared.findings);
+            compared.findings = source::resolve(findings, genome, &mut hits);
         }
-        let prefix = self.store.work.join("reference");
-        if self.store.resume && Placer::index_exists(&prefix) {
-            match Placer::load(&prefix, &genome, threads) {
-                // What the interrupted run left damaged is made anew.
-                Err(genuma_align::Error::Index { .. }) => {}
-                loaded => return Ok((genome, loaded?)),
-            }
-        }
-        let bases: u64 = genome.contigs.iter().map(|c| c.seq.len() as u64).sum();
-        // The sequence itself is in memory meanwhile.
-        let needed = bases + index_memory(bases);
-        if needed > self.means.memory {
-            return Err(Error::Input(format!(
-                "indexing {} takes {:.1} GB, more than --memory allows; make the index once with `genuma index` \
-                 beside the reference, or give more memory",
-                path.display(),
-                needed as f64 / 1e9
-            )));
-        }
-        build_index(path, &prefix, threads)?;
-        let placer = Placer::load(&prefix, &genome, threads)?;
-        Ok((genome, placer))
+        compared
     }
 
-    /// Each contig against the genome.
-    fn compare(
-        &self,
-        contigs: &[Contig],
-        genome: &Reference,
-        placer: &Placer,
-    ) -> Result<Vec<Compared>, Error> {
-        let compared = in_order(
-            contigs.len(),
-            self.means.threads,
-            || placer.mapper(),
-            |mapper: &mut Mapper, c| {
-                let hits = mapper.map(b"contig", &contigs[c].seq)?;
-                let mut compared = compare::compare(&contigs[c], &hits, genome);
-                compared.findings = source::resolve(compared.findings, genome, mapper)?;
-                Ok(compared)
-            },
-        );
-        compared.into_iter().collect::<Result<_, genuma_align::Error>>().map_err(Error::from)
+    /// What a scan of the reference may take beside it.
+    pub fn scanning(&self, genome: &Reference) -> u64 {
+        let bases: u64 = genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
+        self.means.memory.saturating_sub(bases) / 2
     }
 
     /// Third pass: the pairs of both samples that overlap a change.
@@ -555,7 +530,7 @@ fn worth_reads(
     let mut leave_out = |what: &str, is: &dyn Fn(&Compared, &Contig) -> bool| {
         let before = all.len();
         all.retain(|(compared, contig)| !is(compared, contig));
-        ledger.left_out("index", what, (before - all.len()) as u64);
+        ledger.left_out("place", what, (before - all.len()) as u64);
     };
     leave_out("contigs that differ in nothing from the reference", &|c, _| c.findings.is_empty());
     leave_out("contigs whose changes rest on poor bases only", &|c, _| !c.is_well_read());

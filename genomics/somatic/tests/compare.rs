@@ -1,12 +1,11 @@
-//! Contigs with planted changes against a genome, placed by minibwa: what is read off is what was planted.
+//! Contigs with planted changes against a genome, placed by a scan: what is read off is what was planted.
 mod common;
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use common::{READ, Rng, canonical, contig, find, novel, replaced};
-use genuma_align::engine::minibwa::build_index;
-use genuma_align::{Mapper, Placer};
+use genuma_align::{Hit, scan};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
@@ -17,7 +16,6 @@ const CASES: usize = 200;
 
 struct World {
     genome: Reference,
-    placer: Placer,
     known: HashSet<u64>,
 }
 
@@ -25,13 +23,13 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
     let mut rng = Rng(31);
     let contigs = ["one", "two"].map(|name| fasta::Contig { name: name.into(), seq: rng.sequence(40_000) });
     let genome = Reference::from_contigs(contigs.into());
-    let folder = tempfile::tempdir().unwrap();
-    let (fasta, prefix) = (folder.path().join("genome.fa"), folder.path().join("genome"));
-    genome.write(&fasta).unwrap();
-    build_index(&fasta, &prefix, 1).unwrap();
     let known = canonical(&[&genome.contigs[0].seq, &genome.contigs[1].seq]);
-    World { placer: Placer::load(&prefix, &genome, 1).unwrap(), genome, known }
+    World { genome, known }
 });
+
+fn hits(seq: &[u8], genome: &Reference) -> Vec<Hit> {
+    scan::find(genome, &[seq], 1, 0).hits.remove(0)
+}
 
 fn chrom(i: usize) -> &'static [u8] {
     &WORLD.genome.contigs[i].seq
@@ -39,10 +37,10 @@ fn chrom(i: usize) -> &'static [u8] {
 
 /// What comparing says about a tumour sequence, whichever strand it is given as; the same for both but for the
 /// orientation of `seq`.
-fn compared(seq: &[u8], flipped: bool, mapper: &mut Mapper) -> Compared {
+fn compared(seq: &[u8], flipped: bool) -> Compared {
     let seq = if flipped { revcomp(seq) } else { seq.to_vec() };
     let contig = contig(seq, &WORLD.known);
-    let hits = mapper.map(b"contig", &contig.seq).unwrap();
+    let hits = hits(&contig.seq, &WORLD.genome);
     let compared = compare(&contig, &hits, &WORLD.genome);
     let assembled = &compared.seq[compared.assembled.clone()];
     assert!(assembled == contig.seq || assembled == revcomp(&contig.seq));
@@ -82,11 +80,10 @@ struct Case {
 /// Plants `CASES` changes, compares both orientations of their contigs and expects just what was planted.
 fn check(seed: u64, plant: impl Fn(&mut Rng) -> Case) {
     let mut rng = Rng(seed);
-    let mut mapper = WORLD.placer.mapper();
     for case in 0..CASES {
         let Case { seq, change } = plant(&mut rng);
         for flipped in [false, true] {
-            let compared = compared(&seq, flipped, &mut mapper);
+            let compared = compared(&seq, flipped);
             let changes: Vec<Change> = compared.findings.iter().map(|f| leftmost(&f.change)).collect();
             assert_eq!(changes, [leftmost(&change)], "case {case} of seed {seed}, flipped: {flipped}");
             normals_fit(&compared, &compared.findings[0]);
@@ -252,13 +249,12 @@ fn translocations() {
 
 fn junctions_are_written_as_far_left_on_the_first_end_as_they_go() {
     let mut rng = Rng(113);
-    let mut mapper = WORLD.placer.mapper();
     for case in 0..CASES {
         let side = [Side::Left, Side::Right][rng.within(0..2)];
         let ends = [end(0, rng.within(1000..18_000), side), end(0, rng.within(20_000..38_000), side)];
         let Case { seq, change } = junction(&mut rng, ends);
         for flipped in [false, true] {
-            let found = compared(&seq, flipped, &mut mapper).findings;
+            let found = compared(&seq, flipped).findings;
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}");
         }
     }
@@ -268,10 +264,9 @@ fn junctions_are_written_as_far_left_on_the_first_end_as_they_go() {
 
 fn a_deletion_in_unique_sequence_lies_surely_and_has_surroundings() {
     let mut rng = Rng(103);
-    let mut mapper = WORLD.placer.mapper();
     for case in 0..CASES {
         let Case { seq, .. } = small(&mut rng, 120, b"");
-        let compared = compared(&seq, false, &mut mapper);
+        let compared = compared(&seq, false);
         assert_eq!(compared.findings[0].mapq, 60, "case {case}");
         assert_eq!(compared.assembled.len(), seq.len(), "case {case}");
         let beyond = [compared.assembled.start, compared.seq.len() - compared.assembled.end];
@@ -282,7 +277,6 @@ fn a_deletion_in_unique_sequence_lies_surely_and_has_surroundings() {
 #[test]
 fn inserted_bases_of_a_junction_are_read_from_the_first_end() {
     let mut rng = Rng(109);
-    let mut mapper = WORLD.placer.mapper();
     for case in 0..CASES {
         let sides = [0, 1].map(|_| [Side::Left, Side::Right][rng.within(0..2)]);
         let ends = [end(0, rng.within(1000..38_000), sides[0]), end(1, rng.within(1000..38_000), sides[1])];
@@ -296,7 +290,7 @@ fn inserted_bases_of_a_junction_are_read_from_the_first_end() {
             (0..9).map(|i| *b"ACGT".iter().find(|b| **b != on[i] && **b != back[i]).unwrap()).collect();
         let seq = [towards(ends[0], 120), inserted.clone(), revcomp(&towards(ends[1], 120))].concat();
         for flipped in [false, true] {
-            let compared = compared(&seq, flipped, &mut mapper);
+            let compared = compared(&seq, flipped);
             let change = Change::Junction { ends, inserted: inserted.clone(), homology: 0 };
             assert_eq!(
                 compared.findings.iter().map(|f| &f.change).collect::<Vec<_>>(),
@@ -311,20 +305,18 @@ fn inserted_bases_of_a_junction_are_read_from_the_first_end() {
 #[test]
 fn a_contig_of_the_genome_shows_nothing() {
     let mut rng = Rng(110);
-    let mut mapper = WORLD.placer.mapper();
     for _ in 0..50 {
         let (c, at) = (rng.within(0..2), rng.within(0..39_700));
         for flipped in [false, true] {
-            assert_eq!(compared(&chrom(c)[at..at + 300], flipped, &mut mapper).findings, []);
+            assert_eq!(compared(&chrom(c)[at..at + 300], flipped).findings, []);
         }
     }
-    assert_eq!(compared(&rng.sequence(300), false, &mut mapper).findings, []);
+    assert_eq!(compared(&rng.sequence(300), false).findings, []);
 }
 
 #[test]
 fn two_changes_on_one_contig_are_both_found() {
     let mut rng = Rng(111);
-    let mut mapper = WORLD.placer.mapper();
     for case in 0..CASES {
         let at = rng.within(1000..38_000);
         let (one, two) = (rng.another(chrom(0)[at]), rng.another(chrom(0)[at + 20]));
@@ -336,7 +328,7 @@ fn two_changes_on_one_contig_are_both_found() {
             alternative: vec![base],
         };
         for flipped in [false, true] {
-            let compared = compared(&whole[at - 100..at + 120], flipped, &mut mapper);
+            let compared = compared(&whole[at - 100..at + 120], flipped);
             let changes: Vec<Change> = compared.findings.iter().map(|f| f.change.clone()).collect();
             assert_eq!(changes, [snv(at, one), snv(at + 20, two)], "case {case}");
         }
@@ -346,7 +338,6 @@ fn two_changes_on_one_contig_are_both_found() {
 #[test]
 fn a_long_insertion_is_known_from_each_side() {
     let mut rng = Rng(112);
-    let mut mapper = WORLD.placer.mapper();
     for case in 0..CASES {
         let (c, at) = (rng.within(0..2), rng.within(1000..38_000));
         let mut novel = rng.sequence(100);
@@ -356,10 +347,10 @@ fn a_long_insertion_is_known_from_each_side() {
         let left = [&chrom(c)[at - 150..at], &novel[..]].concat();
         let right = [&novel[..], &chrom(c)[at..at + 150]].concat();
         for flipped in [false, true] {
-            let found = compared(&left, flipped, &mut mapper).findings;
+            let found = compared(&left, flipped).findings;
             let change = Change::Novel { end: end(c, at - 1, Side::Left), sequence: novel.clone() };
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, left");
-            let found = compared(&right, flipped, &mut mapper).findings;
+            let found = compared(&right, flipped).findings;
             let change = Change::Novel { end: end(c, at, Side::Right), sequence: revcomp(&novel) };
             assert_eq!(found.iter().map(|f| &f.change).collect::<Vec<_>>(), [&change], "case {case}, right");
         }
@@ -369,7 +360,6 @@ fn a_long_insertion_is_known_from_each_side() {
 #[test]
 fn a_short_inversion_is_both_its_junctions() {
     let mut rng = Rng(114);
-    let mut mapper = WORLD.placer.mapper();
     let mut found = 0;
     for _ in 0..CASES {
         let (c, at) = (rng.within(0..2), rng.within(1000..38_000));
@@ -388,11 +378,8 @@ fn a_short_inversion_is_both_its_junctions() {
                 homology: 0,
             }),
         ];
-        let changes: Vec<Change> = compared(&seq, rng.chance(0.5), &mut mapper)
-            .findings
-            .iter()
-            .map(|f| leftmost(&f.change))
-            .collect();
+        let changes: Vec<Change> =
+            compared(&seq, rng.chance(0.5)).findings.iter().map(|f| leftmost(&f.change)).collect();
         found += usize::from(expected.iter().all(|e| changes.contains(e)));
     }
     assert!(found * 100 >= CASES * 98, "{found} of {CASES}");
@@ -401,15 +388,14 @@ fn a_short_inversion_is_both_its_junctions() {
 #[test]
 fn a_change_on_poor_bases_alone_is_not_well_read() {
     let mut rng = Rng(115);
-    let mut mapper = WORLD.placer.mapper();
     let change = |rng: &mut Rng, removed: usize, added: &[u8]| {
         let at = rng.within(1000..38_000);
         [&chrom(0)[at - 120..at], added, &chrom(0)[at + removed..at + removed + 120]].concat()
     };
-    let mut read = |seq: &[u8], weight: u16| {
+    let read = |seq: &[u8], weight: u16| {
         let mut contig = contig(seq.to_vec(), &WORLD.known);
         contig.weight[120] = weight;
-        let hits = mapper.map(b"contig", seq).unwrap();
+        let hits = hits(seq, &WORLD.genome);
         let compared = compare(&contig, &hits, &WORLD.genome);
         assert_eq!(compared.findings.len(), 1);
         compared.is_well_read()
@@ -434,12 +420,6 @@ fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
     let two = [&flanks[2], &revcomp(&copy), &flanks[3]].map(Vec::as_slice).concat();
     let contigs = [("one", one), ("two", two)].map(|(name, seq)| fasta::Contig { name: name.into(), seq });
     let genome = Reference::from_contigs(contigs.into());
-    let folder = tempfile::tempdir().unwrap();
-    let (fasta, prefix) = (folder.path().join("genome.fa"), folder.path().join("genome"));
-    genome.write(&fasta).unwrap();
-    build_index(&fasta, &prefix, 1).unwrap();
-    let placer = Placer::load(&prefix, &genome, 1).unwrap();
-    let mut mapper = placer.mapper();
     let seqs: Vec<&[u8]> = genome.contigs.iter().map(|c| &c.seq[..]).collect();
     let known = canonical(&seqs);
     // The contig is bases 200 to 500 of the copy with one changed; fragments of 450 reach out of it to the right, which
@@ -450,11 +430,11 @@ fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
         (0..6).map(|i| genome.contigs[0].seq[5620 + 9 * i..5770 + 9 * i].to_vec()).collect(),
         (0..6).map(|i| revcomp(&genome.contigs[1].seq[4830 - 9 * i..4980 - 9 * i])).collect(),
     ];
-    let mut at = |mates: &[Vec<u8>]| {
+    let at = |mates: &[Vec<u8>]| {
         let mut contig = contig(seq.to_vec(), &known);
         let read = |seq: &Vec<u8>| Read { qual: vec![37; seq.len()], seq: seq.clone() };
         contig.beyond[1] = mates.iter().map(read).collect();
-        let hits = mapper.map(b"contig", seq).unwrap();
+        let hits = hits(seq, &genome);
         let compared = compare(&contig, &hits, &genome);
         assert_eq!(compared.findings.len(), 1);
         match compared.findings[0].change {

@@ -30,10 +30,8 @@ mod proof;
 mod ffi;
 mod estimate;
 mod encode;
-mod placer;
 
 pub use build::{build_index, index_memory};
-pub use placer::{CigarKind, CigarOp, Hit, Mapper, Placer, Strand};
 
 /// Longest read (bp): C counts bases with 32 bits.
 const LONGEST: usize = i32::MAX as usize;
@@ -133,28 +131,15 @@ fn files(prefix: &Path) -> [PathBuf; 2] {
     ["l2b", "mbw"].map(|extension| with_added(prefix, extension))
 }
 
-/// What an index must be of.
-#[derive(Clone, Copy)]
-enum Genome<'a> {
-    /// A FASTA file; nothing if it is not there.
-    File(&'a Path),
-    /// A reference in memory.
-    Here(&'a Reference),
-}
-
-/// Loads the index at `prefix` on the calling thread, and sees with `threads` threads that it is whole and of `genome`.
-fn open(prefix: &Path, genome: Genome<'_>, threads: usize) -> Result<Index, Error> {
+/// Loads the index at `prefix` on the calling thread, and sees with `threads` threads that it is whole and of `reference`, if that is there.
+fn open(prefix: &Path, reference: &Path, threads: usize) -> Result<Index, Error> {
     check_processor()?;
     let [l2b, mbw] = files(prefix);
     if let Some(path) = [&l2b, &mbw].into_iter().find(|f| !f.is_file()) {
-        let reference = match genome {
-            Genome::File(reference) => reference,
-            Genome::Here(_) => prefix,
-        };
         return Err(Error::NoIndex { path: path.clone(), engine: "minibwa", reference: reference.into() });
     }
     let seal = Seal::read(program(), &l2b)?;
-    if let (Some(seal), Genome::File(reference)) = (&seal, genome) {
+    if let Some(seal) = &seal {
         seal.check_reference(reference, threads)?;
     }
     let whole = |file: &Path, bytes: &[u8]| match &seal {
@@ -163,20 +148,13 @@ fn open(prefix: &Path, genome: Genome<'_>, threads: usize) -> Result<Index, Erro
     };
     let sequences = Sequences::read(&l2b, |bytes| whole(&l2b, bytes))?;
     let transform = Transform::read(&mbw, &sequences, |bytes| whole(&mbw, bytes))?;
-    if let Genome::Here(genome) = genome {
-        proof::is_of(&sequences, genome, threads)?;
-    }
     if seal.is_none() {
         let start = Instant::now();
-        match genome {
-            Genome::File(path) if path.is_file() => {
-                proof::is_of(&sequences, &Reference::read(path)?, threads)?;
-            }
-            Genome::File(path) => {
-                proof::is_sound(&sequences)?;
-                tracing::warn!("{} is not there: its index is not compared with it", path.display());
-            }
-            Genome::Here(_) => {}
+        if reference.is_file() {
+            proof::is_of(&sequences, &Reference::read(reference)?, threads)?;
+        } else {
+            proof::is_sound(&sequences)?;
+            tracing::warn!("{} is not there: its index is not compared with it", reference.display());
         }
         proof::is_transform(&transform, &sequences, threads)?;
         tracing::warn!(
@@ -197,7 +175,7 @@ impl Minibwa {
     /// # Errors
     /// The processor is too old, there is no index, it cannot be read, is damaged, or not one of `reference` (if that file is there).
     pub fn load(prefix: &Path, reference: &Path, options: Options, threads: usize) -> Result<Self, Error> {
-        let index = open(prefix, Genome::File(reference), threads)?;
+        let index = open(prefix, reference, threads)?;
         let contigs = Contigs::new(index.contigs());
 
         let mut opts = Opts::new(match options.preset {

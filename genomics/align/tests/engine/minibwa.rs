@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use genuma_align::Placer;
 use genuma_align::engine::minibwa::{Options, Preset, build_index};
 use genuma_align::engine::{Cut, Engine, Error, Layout, Minibwa, seal};
 use genuma_align::sam::parse_line;
@@ -384,7 +383,7 @@ fn an_index_damaged_anywhere_is_refused_or_answers_alike() {
 fn sequences_of_the_same_names_and_lengths_are_told_apart() {
     let bench = Bench::new(33);
     let known = Reference::read(&bench.reference()).unwrap();
-    Placer::load(&bench.reference(), &known, 2).unwrap();
+    bench.load(Options::default()).unwrap();
     let seal = seal::path(&bench.folder.path().join("ref.fa.l2b"));
     let sealed = fs::read(&seal).unwrap();
     let fasta = fs::read(bench.reference()).unwrap();
@@ -404,18 +403,17 @@ fn sequences_of_the_same_names_and_lengths_are_told_apart() {
         other.write(&bench.reference()).unwrap();
         for has_seal in [true, false] {
             if has_seal { fs::write(&seal, &sealed) } else { fs::remove_file(&seal) }.unwrap();
-            let error = Placer::load(&bench.reference(), &other, 2).map(drop).unwrap_err().to_string();
-            assert!(error.contains(what) && error.contains("ref.fa.l2b"), "{error}");
             let error = bench.load(Options::default()).map(drop).unwrap_err().to_string();
             assert!(error.contains(if has_seal { "not an index of" } else { what }), "{error}");
+            assert!(error.contains("ref.fa.l2b"), "{error}");
         }
     }
     // Names, lengths and numbers of sequences.
     let renamed = |change: &dyn Fn(&mut Vec<Contig>)| {
         let mut contigs = known.contigs.clone();
         change(&mut contigs);
-        let other = Reference::from_contigs(contigs);
-        Placer::load(&bench.reference(), &other, 2).map(drop).unwrap_err().to_string()
+        Reference::from_contigs(contigs).write(&bench.reference()).unwrap();
+        bench.load(Options::default()).map(drop).unwrap_err().to_string()
     };
     assert!(renamed(&|contigs| drop(contigs.pop())).contains("it has 3 sequences, the reference 2"));
     assert!(renamed(&|contigs| contigs.swap(0, 1)).contains("stands where the reference has chr2"));

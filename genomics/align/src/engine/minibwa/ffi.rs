@@ -500,47 +500,6 @@ impl Queries {
         }
     }
 
-    /// Maps one read as no batch does: `mb_map` collects seeds in the order of the read.
-    ///
-    /// Its name must be without NUL, the read shorter than 2 Gbp.
-    pub fn map_one(
-        &mut self,
-        target: Target<'_>,
-        buffer: &mut Buffer,
-        (name, seq): (&[u8], &[u8]),
-        hits: &mut Hits,
-    ) {
-        let Target { index, opts } = target;
-        hits.clear();
-        if seq.is_empty() {
-            return;
-        }
-        self.names.clear();
-        self.names.extend_from_slice(name);
-        self.names.push(0);
-        let (mut seqs, mut lengths) = ([null(); 1], [0; 1]);
-        self.bases(std::iter::once(seq), &mut seqs, &mut lengths);
-        let mut count = 0;
-        // SAFETY: one pointer from C's allocator, which is looked at before it is used. The name ends with NUL, the sequence is as long as
-        // `lengths` says and is only read; the arena is this thread's. The result is NULL or an array of C's allocator with `count` hits.
-        unsafe {
-            let arrays: *mut *mut sys::mb_hit_t = libc::calloc(1, size_of::<*mut sys::mb_hit_t>()).cast();
-            assert!(!arrays.is_null(), "minibwa could not allocate its hits");
-            *arrays = sys::mb_map(
-                &opts.0,
-                index.raw(),
-                lengths[0],
-                seqs[0],
-                0,
-                &mut count,
-                buffer.0.as_ptr(),
-                self.names.as_ptr().cast(),
-            );
-            hits.arrays = arrays;
-        }
-        hits.counts.push(count);
-    }
-
     /// Pairs reads `first` and `first` + 1, whose bases are `mates`; hits may be added, moved and dropped.
     pub fn pair(
         &mut self,

@@ -1,0 +1,253 @@
+//! How far what begins with an exact match goes on: without gaps, then with short ones.
+
+use crate::hit::{CigarKind, CigarOp};
+
+/// Points: of equal bases, of different ones, of a gap and each of its bases, and for reaching the end of the sequence.
+pub(super) const EQUAL: i32 = 1;
+pub(super) const DIFFERS: i32 = 4;
+const OPEN: i32 = 6;
+const EXTEND: i32 = 1;
+const END: i32 = 5;
+/// Points behind the best at which nobody goes further.
+const DROP: i32 = 20;
+const DROP_WITH_GAPS: i32 = 40;
+/// Longest gap: longer ones part an alignment.
+const LONGEST: usize = 35;
+const BAND: usize = 2 * LONGEST + 1;
+/// Bases before or behind a stretch from which a gap may pay.
+const WORTH_IT: usize = 8;
+/// Bases of a stretch beside them that are aligned again, as it may have run beyond the gap.
+const AGAIN: usize = 24;
+
+const FAR: i32 = i32::MIN / 2;
+
+/// Bases of a sequence that lie on the reference without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// First base, and one past the last.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) score: i32,
+}
+
+/// How many pairs of bases are worth it, and what they score. `whole`: the last of them is the sequence's.
+#[inline(always)]
+fn further(pairs: impl Iterator<Item = (u8, u8)>, whole: bool) -> (usize, i32) {
+    let (mut score, mut best, mut length, mut n) = (0, 0, 0, 0);
+    for (one, other) in pairs {
+        n += 1;
+        score += if one == other && one != b'N' { EQUAL } else { -DIFFERS };
+        if score > best {
+            (best, length) = (score, n);
+        }
+        if score < best - DROP {
+            return (length, best);
+        }
+    }
+    if whole && score + END >= best { (n, score) } else { (length, best) }
+}
+
+/// The stretch without gaps that has the bases from `q` on, some of which are those from `t` on of the reference.
+#[inline(always)]
+pub(super) fn without_gaps(query: &[u8], reference: &[u8], q: usize, t: usize) -> Stretch {
+    let (before, behind) = (q.min(t), (query.len() - q).min(reference.len() - t));
+    let ahead = query[q..q + behind].iter().copied().zip(reference[t..t + behind].iter().copied());
+    let (right, gained) = further(ahead, q + behind == query.len());
+    let back = query[q - before..q].iter().rev().copied().zip(reference[t - before..t].iter().rev().copied());
+    let (left, more) = further(back, before == q);
+    Stretch { from: q - left, to: q + right, score: gained + more }
+}
+
+/// An alignment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Alignment {
+    /// First base of the sequence, and one past the last.
+    pub(super) query: (usize, usize),
+    /// The same on the reference.
+    pub(super) target: (usize, usize),
+    pub(super) score: i32,
+    pub(super) cigar: Vec<CigarOp>,
+    /// Equal bases.
+    pub(super) equal: usize,
+}
+
+/// A stretch, of which base 0 of the sequence would lie on base `left` of the reference, carried on with gaps where bases beside it are not on it.
+pub(super) fn with_gaps(query: &[u8], reference: &[u8], left: i64, stretch: Stretch) -> Alignment {
+    let Stretch { from, to, .. } = stretch;
+    let on = |q: usize| (left + q as i64) as usize;
+    let equal = |q: usize| query[q] == reference[on(q)] && query[q] != b'N';
+    let run = longest_run(from..to, equal);
+    let middle = (run.start + run.end) / 2;
+    let begin = if from >= WORTH_IT { middle.min(from + AGAIN) } else { from };
+    let end = if query.len() - to >= WORTH_IT { middle.max(to - AGAIN.min(to - from)) } else { to };
+    let (mut ops, mut score) = (Vec::new(), 0);
+    let (mut first, mut start) = (begin, on(begin));
+    if begin > from {
+        let back: Vec<u8> = query[..begin].iter().rev().copied().collect();
+        let reach = start.min(begin + LONGEST);
+        let before: Vec<u8> = reference[start - reach..start].iter().rev().copied().collect();
+        let side = banded(&back, &before);
+        (first, start, score) = (begin - side.query, start - side.target, side.score);
+        ops.extend(side.ops.into_iter().rev());
+    }
+    push(&mut ops, CigarKind::Match, end - begin);
+    score += (begin..end).map(|q| if equal(q) { EQUAL } else { -DIFFERS }).sum::<i32>();
+    let (mut last, mut stop) = (end, on(begin) + (end - begin));
+    if end < to {
+        let reach = (reference.len() - stop).min(query.len() - end + LONGEST);
+        let side = banded(&query[end..], &reference[stop..stop + reach]);
+        (last, stop, score) = (end + side.query, stop + side.target, score + side.score);
+        side.ops.into_iter().for_each(|op| push(&mut ops, op.kind, op.len as usize));
+    }
+    let mut equal = 0;
+    let (mut q, mut t) = (first, start);
+    for op in &ops {
+        let n = op.len as usize;
+        match op.kind {
+            CigarKind::Ins => q += n,
+            CigarKind::Del => t += n,
+            _ => {
+                equal += (0..n).filter(|i| query[q + i] == reference[t + i] && query[q + i] != b'N').count();
+                (q, t) = (q + n, t + n);
+            }
+        }
+    }
+    Alignment { query: (first, last), target: (start, stop), score, cigar: ops, equal }
+}
+
+fn longest_run(within: std::ops::Range<usize>, equal: impl Fn(usize) -> bool) -> std::ops::Range<usize> {
+    let (mut best, mut begun) = (within.start..within.start, within.start);
+    for q in within {
+        if !equal(q) {
+            begun = q + 1;
+        } else if q + 1 - begun > best.len() {
+            best = begun..q + 1;
+        }
+    }
+    best
+}
+
+fn push(ops: &mut Vec<CigarOp>, kind: CigarKind, len: usize) {
+    match ops.last_mut() {
+        Some(last) if last.kind == kind => last.len += len as u32,
+        _ if len == 0 => {}
+        _ => ops.push(CigarOp { kind, len: len as u32 }),
+    }
+}
+
+/// Some first bases of a sequence on some first ones of the reference.
+struct Side {
+    query: usize,
+    target: usize,
+    score: i32,
+    ops: Vec<CigarOp>,
+}
+
+/// Which cell the best way into a cell came from, packed.
+mod trace {
+    pub const STATE: u8 = 3;
+    pub const DIAGONAL: u8 = 0;
+    pub const DELETION: u8 = 1;
+    pub const INSERTION: u8 = 2;
+    pub const DELETION_GOES_ON: u8 = 4;
+    pub const INSERTION_GOES_ON: u8 = 8;
+}
+
+/// The best alignment of first bases with first bases with affine gaps (Gotoh 1982) in a band about the diagonal.
+fn banded(query: &[u8], target: &[u8]) -> Side {
+    let (n, m) = (query.len(), target.len());
+    // Column b of row i: the reference's base i + b - LONGEST.
+    let mut best_here = [FAR; BAND];
+    let mut inserted = [FAR; BAND];
+    let mut traces: Vec<[u8; BAND]> = Vec::with_capacity(n + 1);
+    let mut row = [0; BAND];
+    best_here[LONGEST] = 0;
+    for (gap, b) in (LONGEST + 1..BAND).enumerate().filter(|&(gap, _)| gap < m) {
+        best_here[b] = -OPEN - EXTEND * (gap as i32 + 1);
+        row[b] = trace::DELETION | if gap > 0 { trace::DELETION_GOES_ON } else { 0 };
+    }
+    traces.push(row);
+    let (mut best, mut at) = (0, (0, LONGEST));
+    for i in 1..=n {
+        let (mut row, mut deleted, mut most) = ([0; BAND], FAR, FAR);
+        for b in 0..BAND {
+            let Some(j) = (i + b).checked_sub(LONGEST).filter(|&j| j <= m) else {
+                (best_here[b], inserted[b]) = (FAR, FAR);
+                deleted = FAR;
+                continue;
+            };
+            // Still of the row before: this column is one base further on there.
+            let diagonal = if j == 0 || best_here[b] <= FAR / 2 {
+                FAR
+            } else {
+                let equal = query[i - 1] == target[j - 1] && query[i - 1] != b'N';
+                best_here[b] + if equal { EQUAL } else { -DIFFERS }
+            };
+            let mut way = 0;
+            let (above, gap_above) =
+                if b + 1 < BAND { (best_here[b + 1], inserted[b + 1]) } else { (FAR, FAR) };
+            inserted[b] = (above - OPEN - EXTEND).max(gap_above - EXTEND);
+            if gap_above - EXTEND > above - OPEN - EXTEND {
+                way |= trace::INSERTION_GOES_ON;
+            }
+            let beside = if b > 0 { best_here[b - 1] } else { FAR };
+            if deleted - EXTEND > beside - OPEN - EXTEND {
+                way |= trace::DELETION_GOES_ON;
+            }
+            deleted = (beside - OPEN - EXTEND).max(deleted - EXTEND);
+            let (mut value, mut state) = (diagonal, trace::DIAGONAL);
+            if deleted > value {
+                (value, state) = (deleted, trace::DELETION);
+            }
+            if inserted[b] > value {
+                (value, state) = (inserted[b], trace::INSERTION);
+            }
+            row[b] = way | state;
+            best_here[b] = value.max(FAR);
+            most = most.max(value);
+            if value > best {
+                (best, at) = (value, (i, b));
+            }
+        }
+        traces.push(row);
+        if i == n {
+            let whole = (0..BAND).max_by_key(|&b| (best_here[b], std::cmp::Reverse(b.abs_diff(LONGEST))));
+            if let Some(b) = whole.filter(|&b| best_here[b] + END >= best) {
+                (best, at) = (best_here[b], (n, b));
+            }
+        }
+        if most < best - DROP_WITH_GAPS {
+            break;
+        }
+    }
+    let (mut i, mut b) = at;
+    let (query, target) = (i, i + b - LONGEST);
+    let mut ops = Vec::new();
+    let mut state = traces[i][b] & trace::STATE;
+    while i > 0 || b != LONGEST {
+        let way = traces[i][b];
+        match state {
+            trace::DIAGONAL => {
+                push(&mut ops, CigarKind::Match, 1);
+                i -= 1;
+                state = traces[i][b] & trace::STATE;
+            }
+            trace::DELETION => {
+                push(&mut ops, CigarKind::Del, 1);
+                b -= 1;
+                if way & trace::DELETION_GOES_ON == 0 {
+                    state = traces[i][b] & trace::STATE;
+                }
+            }
+            _ => {
+                push(&mut ops, CigarKind::Ins, 1);
+                (i, b) = (i - 1, b + 1);
+                if way & trace::INSERTION_GOES_ON == 0 {
+                    state = traces[i][b] & trace::STATE;
+                }
+            }
+        }
+    }
+    ops.reverse();
+    Side { query, target, score: best, ops }
+}

@@ -1,0 +1,219 @@
+use genuma_reads::fasta;
+
+use super::*;
+
+pub(super) struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % sides
+    }
+
+    pub fn bases(&mut self, n: usize) -> Vec<u8> {
+        (0..n).map(|_| b"ACGT"[self.roll(4)]).collect()
+    }
+}
+
+fn genome(sequences: Vec<Vec<u8>>) -> Reference {
+    let contig = |(i, seq)| fasta::Contig { name: format!("s{i}"), seq };
+    Reference::from_contigs(sequences.into_iter().enumerate().map(contig).collect())
+}
+
+fn one(genome: &Reference, sequence: &[u8]) -> Vec<Hit> {
+    find(genome, &[sequence], 1, 0).hits.remove(0)
+}
+
+fn cigar(hit: &Hit) -> String {
+    let letter = |kind| match kind {
+        CigarKind::Ins => 'I',
+        CigarKind::Del => 'D',
+        _ => 'M',
+    };
+    hit.cigar.iter().map(|op| format!("{}{}", op.len, letter(op.kind))).collect()
+}
+
+/// The bases that a hit says are side by side, and how many are equal, score it as it says.
+fn holds(hit: &Hit, sequence: &[u8], genome: &Reference) {
+    let own = &sequence[bases(hit)];
+    let own = if hit.strand == Strand::Reverse { revcomp(own) } else { own.to_vec() };
+    let target = &genome.contigs[hit.tid as usize].seq[hit.ref_start as usize..hit.ref_end as usize];
+    let (mut q, mut t, mut score, mut equal) = (0, 0, 0, 0);
+    for op in &hit.cigar {
+        let n = op.len as usize;
+        match op.kind {
+            CigarKind::Ins => (q, score) = (q + n, score - 6 - n as i32),
+            CigarKind::Del => (t, score) = (t + n, score - 6 - n as i32),
+            _ => {
+                for i in 0..n {
+                    let same = own[q + i] == target[t + i];
+                    (score, equal) = if same { (score + 1, equal + 1) } else { (score - 4, equal) };
+                }
+                (q, t) = (q + n, t + n);
+            }
+        }
+    }
+    assert_eq!((q, t, score, equal), (own.len(), target.len(), hit.score, hit.mlen), "{hit:?}");
+}
+
+#[test]
+fn parts_of_a_sequence_lie_where_they_were_taken_from() {
+    let mut dice = Dice(1);
+    let genome = genome(vec![dice.bases(30_000), dice.bases(20_000)]);
+    for _ in 0..300 {
+        // Two parts, each from anywhere and either strand, each with a few wrong bases away from its ends.
+        let mut part = || {
+            let (chrom, length, reverse) = (dice.roll(2), 60 + dice.roll(200), dice.roll(2) == 1);
+            let seq = &genome.contigs[chrom].seq;
+            let start = dice.roll(seq.len() - length);
+            let mut bases = seq[start..start + length].to_vec();
+            for _ in 0..dice.roll(3) {
+                let at = 25 + dice.roll(length - 50);
+                bases[at] = b"CGTA"[b"ACGT".iter().position(|b| *b == bases[at]).unwrap()];
+            }
+            let bases = if reverse { revcomp(&bases) } else { bases };
+            (chrom, start, length, reverse, bases)
+        };
+        let parts = [part(), part()];
+        let sequence = [&parts[0].4[..], &parts[1].4].concat();
+        let hits = one(&genome, &sequence);
+        hits.iter().for_each(|hit| holds(hit, &sequence, &genome));
+        for (i, (chrom, start, length, reverse, _)) in parts.iter().enumerate() {
+            let from = if i == 0 { 0 } else { parts[0].2 };
+            let near = |a: i64, b: usize| a.abs_diff(b as i64) <= 12;
+            let found = hits.iter().any(|hit| {
+                hit.tid == *chrom as i64
+                    && (hit.strand == Strand::Reverse) == *reverse
+                    && near(hit.ref_start, *start)
+                    && near(hit.ref_end, start + length)
+                    && near(i64::from(hit.query_start), from)
+                    && !hit.is_secondary
+            });
+            assert!(found, "{chrom} {start} {length} {reverse} of {hits:?}");
+        }
+        assert_eq!(hits.iter().filter(|hit| hit.is_primary).count(), 1);
+    }
+}
+
+#[test]
+fn short_gaps_are_within_a_hit_and_long_ones_part_it() {
+    let mut dice = Dice(2);
+    let genome = genome(vec![dice.bases(20_000)]);
+    let seq = &genome.contigs[0].seq;
+    for n in [1, 2, 5, 12, 19, 35] {
+        let without = [&seq[5000..5100], &seq[5100 + n..5200]].concat();
+        for (sequence, reverse) in [(without.clone(), false), (revcomp(&without), true)] {
+            let hits = one(&genome, &sequence);
+            assert_eq!(hits.len(), 1, "{hits:?}");
+            holds(&hits[0], &sequence, &genome);
+            assert_eq!((hits[0].ref_start, hits[0].ref_end), (5000, 5200));
+            assert_eq!(hits[0].strand == Strand::Reverse, reverse);
+            assert!(cigar(&hits[0]).contains(&format!("{n}D")), "{}", cigar(&hits[0]));
+        }
+        let with = [&seq[5000..5100], &dice.bases(n), &seq[5100..5200]].concat();
+        let hits = one(&genome, &with);
+        assert_eq!((hits.len(), hits[0].ref_start, hits[0].ref_end), (1, 5000, 5200), "{hits:?}");
+        holds(&hits[0], &with, &genome);
+        assert_eq!((hits[0].score, hits[0].mapq), (200 - 6 - n as i32, 60), "{}", cigar(&hits[0]));
+    }
+    let parted = [&seq[5000..5100], &seq[5150..5250]].concat();
+    let hits = one(&genome, &parted);
+    assert_eq!(hits.len(), 2);
+    assert!(hits.iter().all(|hit| hit.cigar.len() == 1 && !hit.is_secondary && hit.score >= 100));
+}
+
+#[test]
+fn a_copy_is_secondary_and_nobody_is_sure_of_equals() {
+    let mut dice = Dice(3);
+    let unit = dice.bases(300);
+    let mut near = unit.clone();
+    near[150] = if near[150] == b'A' { b'C' } else { b'A' };
+    let genome =
+        genome(vec![[dice.bases(2000), unit.clone(), dice.bases(2000), near, dice.bases(2000)].concat()]);
+    let hits = one(&genome, &unit);
+    assert_eq!(hits.len(), 2);
+    assert_eq!((hits[0].ref_start, hits[0].score, hits[0].mapq), (2000, 300, 15));
+    assert_eq!((hits[1].ref_start, hits[1].score, hits[1].mapq), (4300, 295, 0));
+    assert!(hits[0].is_primary && !hits[0].is_secondary && hits[1].is_secondary && !hits[1].is_primary);
+}
+
+#[test]
+fn threads_batches_and_chunks_do_not_show() {
+    let mut dice = Dice(4);
+    let unit = dice.bases(400);
+    let mut seq = dice.bases(CHUNK - 200);
+    // A copy across the border of two chunks, and some hundred beside each other.
+    seq.extend(&unit);
+    for _ in 0..150 {
+        let mut copy = unit.clone();
+        for _ in 0..40 {
+            copy[dice.roll(400)] = b"ACGT"[dice.roll(4)];
+        }
+        seq.extend(copy);
+        seq.extend(dice.bases(50));
+    }
+    let genome = genome(vec![seq]);
+    let mut sequences: Vec<Vec<u8>> = (0..60)
+        .map(|_| {
+            let at = dice.roll(genome.contigs[0].seq.len() - 300);
+            genome.contigs[0].seq[at..at + 300].to_vec()
+        })
+        .collect();
+    sequences.push(unit.clone());
+    let all: Vec<&[u8]> = sequences.iter().map(Vec::as_slice).collect();
+    let (one, two) = (find(&genome, &all, 1, 1 << 30), find(&genome, &all, 2, 0));
+    assert_eq!(one.hits, two.hits);
+    let last = one.hits.last().unwrap();
+    assert_eq!((last[0].ref_start as usize, last[0].score), (CHUNK - 200, 400));
+    assert!(last.len() >= KEPT && last.len() < MANY, "{}", last.len());
+    for (hits, sequence) in one.hits.iter().zip(&all) {
+        assert_eq!(hits, &find(&genome, &[sequence], 2, 0).hits[0]);
+        hits.iter().for_each(|hit| holds(hit, sequence, &genome));
+    }
+}
+
+#[test]
+fn what_stands_everywhere_is_counted() {
+    let mut dice = Dice(5);
+    let unit = dice.bases(60);
+    let mut seq = dice.bases(1000);
+    for _ in 0..VERY_OFTEN + 100 {
+        seq.extend(&unit);
+        seq.extend(dice.bases(3));
+    }
+    let genome = genome(vec![seq]);
+    let whole = [&genome.contigs[0].seq[800..1000], &unit].concat();
+    let found = find(&genome, &[&whole, &unit, &genome.contigs[0].seq[100..300]], 1, 0);
+    assert_eq!(found.crowded, 2);
+    // By what is its own it lies where it was taken from, with all its bases.
+    assert_eq!((found.hits[0][0].ref_start, found.hits[0][0].score), (800, 260));
+    assert!(found.hits[1].is_empty());
+    assert_eq!(found.hits[2].len(), 1);
+}
+
+#[test]
+fn of_equal_places_mates_believe_those_that_fit() {
+    let mut dice = Dice(6);
+    let unit = dice.bases(150);
+    let mut seq = dice.bases(3000);
+    for _ in 0..4 {
+        seq.extend(&unit);
+        seq.extend(dice.bases(3000));
+    }
+    let genome = genome(vec![seq]);
+    let seq = &genome.contigs[0].seq;
+    for copy in 0..4 {
+        let at = 3000 + copy * 3150;
+        let mate = revcomp(&seq[at + 250..at + 400]);
+        let FoundPairs { hits, crowded } = find_pairs(&genome, &[[&unit, &mate]], 1, 0);
+        let [one, two] = &hits[0];
+        assert_eq!((one[0].ref_start, two[0].ref_start), (at as i64, at as i64 + 250));
+        assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
+        assert!(one[1..].iter().all(|hit| hit.is_secondary && !hit.is_primary && !hit.proper_pair));
+        assert_eq!(crowded, 0);
+    }
+    // Nothing fits: both lie as alone.
+    let FoundPairs { hits, .. } = find_pairs(&genome, &[[&unit, &seq[100..250]], [b"ACGT", b""]], 1, 0);
+    assert_eq!((hits[0][0][0].mapq, hits[0][1][0].mapq, hits[0][0][0].proper_pair), (0, 60, false));
+    assert!(hits[1].iter().all(Vec::is_empty));
+}
