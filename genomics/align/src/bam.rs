@@ -158,10 +158,11 @@ fn map_all(
 ) -> Result<Vec<SortedBlock>, Error> {
     let pairs: Vec<[&[u8]; 2]> =
         templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
-    let FoundPairs { hits, crowded } = scan::find_pairs(heading.genome, &pairs, threads, memory);
-    if crowded > 0 {
+    let FoundPairs { hits, crowded, unkept } = scan::find_pairs(heading.genome, &pairs, threads, memory);
+    if crowded + unkept > 0 {
         tracing::info!(
-            "{crowded} reads have a part that stands in so many places that these were not looked at"
+            "of the supporting reads {crowded} have a part that stands in so many places that these were not looked at, \
+             {unkept} one of whose places only the best were kept"
         );
     }
     let chunks: Vec<_> = templates.chunks(CHUNK).zip(hits.chunks(CHUNK)).collect();

@@ -14,7 +14,7 @@ mod seeds;
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
@@ -64,6 +64,8 @@ pub struct Found {
     pub hits: Vec<Vec<Hit>>,
     /// Sequences with a part that stands in so many places that these were not looked at.
     pub crowded: u64,
+    /// Sequences with a part of which more places were found than are kept.
+    pub unkept: u64,
 }
 
 /// Where mates lie.
@@ -73,6 +75,8 @@ pub struct FoundPairs {
     pub hits: Vec<[Vec<Hit>; 2]>,
     /// As [`Found::crowded`], of the mates.
     pub crowded: u64,
+    /// As [`Found::unkept`], of the mates.
+    pub unkept: u64,
 }
 
 /// All that shares 22 bases and has [`LEAST`] points (1 for equal bases, −4 for different ones, −6−1 for a gap of up to 35), but of the bases that
@@ -93,9 +97,10 @@ pub fn find(genome: &Reference, sequences: &[&[u8]], threads: usize, memory: u64
             bases <= batch
         };
         let n = sequences[first..].iter().take_while(fits).count().max(1);
-        let (hits, crowded) = Batch::new(&sequences[first..first + n]).find(genome, threads);
-        found.hits.extend(hits);
-        found.crowded += crowded;
+        let some = Batch::new(&sequences[first..first + n]).find(genome, threads);
+        found.hits.extend(some.hits);
+        found.crowded += some.crowded;
+        found.unkept += some.unkept;
         first += n;
     }
     found
@@ -103,7 +108,7 @@ pub fn find(genome: &Reference, sequences: &[&[u8]], threads: usize, memory: u64
 
 /// The same for mates: of places that are about as good those are believed that lie as mates do.
 pub fn find_pairs(genome: &Reference, pairs: &[[&[u8]; 2]], threads: usize, memory: u64) -> FoundPairs {
-    let Found { hits, crowded } = find(genome, pairs.as_flattened(), threads, memory);
+    let Found { hits, crowded, unkept } = find(genome, pairs.as_flattened(), threads, memory);
     let mut hits: Vec<[Vec<Hit>; 2]> = {
         let mut hits = hits.into_iter();
         std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect()
@@ -112,7 +117,7 @@ pub fn find_pairs(genome: &Reference, pairs: &[[&[u8]; 2]], threads: usize, memo
     for mates in &mut hits {
         choose(mates, apart);
     }
-    FoundPairs { hits, crowded }
+    FoundPairs { hits, crowded, unkept }
 }
 
 /// Some sequences, all of their bases one after the other.
@@ -137,6 +142,15 @@ struct Laid {
     stretch: Stretch,
 }
 
+/// What a thread finds in a chunk.
+struct Here {
+    group: Group,
+    /// Of each sequence, and from how many on it is thinned.
+    found: Vec<(Vec<Laid>, usize)>,
+    /// Sequences that have some.
+    touched: Vec<u32>,
+}
+
 impl Laid {
     /// The best first, then in order of place.
     fn order(&self) -> impl Ord + use<> {
@@ -155,8 +169,8 @@ fn shared(one: &Range<usize>, other: &Range<usize>) -> usize {
     one.end.min(other.end).saturating_sub(one.start.max(other.start))
 }
 
-/// Drops stretches of which four fifths have [`KEPT`] better ones, and leaves the others in their order.
-fn thin(laid: &mut Vec<Laid>, length: usize) {
+/// Drops stretches of which four fifths have [`KEPT`] better ones, and leaves the others in their order. Says whether there were such.
+fn thin(laid: &mut Vec<Laid>, length: usize) -> bool {
     let mut order: Vec<usize> = (0..laid.len()).collect();
     order.sort_unstable_by_key(|&i| laid[i].order());
     let mut kept: Vec<Range<usize>> = Vec::new();
@@ -169,8 +183,10 @@ fn thin(laid: &mut Vec<Laid>, length: usize) {
             kept.push(own);
         }
     }
+    let before = laid.len();
     let mut dropped = drop.into_iter();
     laid.retain(|_| !dropped.next().unwrap_or(false));
+    laid.len() < before
 }
 
 /// Pieces of the reference, each with bases enough for what begins in it.
@@ -210,12 +226,23 @@ impl Batch {
         &bases[self.range(sequence)]
     }
 
-    fn find(&self, genome: &Reference, threads: usize) -> (Vec<Vec<Hit>>, u64) {
+    fn find(&self, genome: &Reference, threads: usize) -> Found {
         let (seeds, crowded) = self.rare(genome, threads);
-        let laid = self.lay(genome, &seeds, threads);
+        let unkept: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
+        let laid = self.lay(genome, &seeds, &unkept, threads);
         drop(seeds);
-        let hits = in_order(self.len(), threads, || (), |(), s| self.hits(genome, s, laid[s].clone()));
-        (hits, crowded)
+        let hits = in_order(
+            self.len(),
+            threads,
+            || (),
+            |(), s| {
+                let (hits, thinned) = self.hits(genome, s, laid[s].clone());
+                unkept[s].fetch_or(thinned, Relaxed);
+                hits
+            },
+        );
+        let unkept = unkept.iter().filter(|unkept| unkept.load(Relaxed)).count() as u64;
+        Found { hits, crowded, unkept }
     }
 
     /// The k-mers by which sequences are looked for, and of how many sequences some part has none.
@@ -272,10 +299,16 @@ impl Batch {
         (Seeds::new(rare), crowded)
     }
 
-    /// The stretches that have these k-mers.
-    fn lay(&self, genome: &Reference, seeds: &Seeds, threads: usize) -> Vec<Vec<Laid>> {
+    /// The stretches that have these k-mers; of which sequences some were not kept is noted.
+    fn lay(
+        &self,
+        genome: &Reference,
+        seeds: &Seeds,
+        unkept: &[AtomicBool],
+        threads: usize,
+    ) -> Vec<Vec<Laid>> {
         let chunks = chunks(genome);
-        let lay = |(group, found, touched): &mut (Group, Vec<Vec<Laid>>, Vec<u32>), i: usize| {
+        let lay = |Here { group, found, touched }: &mut Here, i: usize| {
             let (chrom, range) = chunks[i].clone();
             let reference = &genome.contigs[chrom].seq;
             seeds.look_up(group, &reference[range.clone()], |number, Seed { at, reverse, .. }| {
@@ -287,7 +320,7 @@ impl Batch {
                     let q = if turned { own.len() - SEED - first } else { first };
                     let t = range.start + at as usize;
                     let left = t as i64 - q as i64;
-                    let list = &mut found[sequence];
+                    let (list, limit) = &mut found[sequence];
                     let known = list.iter().rev().take(16).any(|laid| {
                         laid.left == left
                             && laid.reverse == turned
@@ -301,19 +334,27 @@ impl Batch {
                         let (sequence, chrom) = (sequence as u32, chrom as u32);
                         if list.is_empty() {
                             touched.push(sequence);
+                            *limit = MANY;
                         }
                         list.push(Laid { sequence, chrom, reverse: turned, left, stretch });
-                        if list.len() >= MANY {
-                            thin(list, own.len());
+                        if list.len() >= *limit {
+                            let thinned = thin(list, own.len());
+                            unkept[sequence as usize].fetch_or(thinned, Relaxed);
+                            // Parts may be many: it has to be worth it.
+                            *limit = MANY.max(2 * list.len());
                         }
                     }
                 }
             });
             let mut all = Vec::new();
-            touched.drain(..).for_each(|sequence| all.append(&mut found[sequence as usize]));
+            touched.drain(..).for_each(|sequence| all.append(&mut found[sequence as usize].0));
             all
         };
-        let state = || (Group::default(), vec![Vec::new(); self.len()], Vec::new());
+        let state = || Here {
+            group: Group::default(),
+            found: vec![(Vec::new(), MANY); self.len()],
+            touched: Vec::new(),
+        };
         // What is found is thinned every few chunks, and always after the same ones.
         let mut all: Vec<Vec<Laid>> = vec![Vec::new(); self.len()];
         for first in (0..chunks.len()).step_by(ROUND) {
@@ -330,7 +371,7 @@ impl Batch {
                 || (),
                 |(), i| {
                     let mut some = all[many[i]].clone();
-                    thin(&mut some, self.range(many[i]).len());
+                    unkept[many[i]].fetch_or(thin(&mut some, self.range(many[i]).len()), Relaxed);
                     some
                 },
             );
@@ -339,13 +380,13 @@ impl Batch {
         all
     }
 
-    /// The hits of a sequence, from its stretches.
-    fn hits(&self, genome: &Reference, sequence: usize, mut laid: Vec<Laid>) -> Vec<Hit> {
+    /// The hits of a sequence, from its stretches, and whether some of these were not kept.
+    fn hits(&self, genome: &Reference, sequence: usize, mut laid: Vec<Laid>) -> (Vec<Hit>, bool) {
         let length = self.range(sequence).len();
         // What lies across the border of two chunks both have.
         laid.sort_unstable_by_key(Laid::order);
         laid.dedup();
-        thin(&mut laid, length);
+        let thinned = thin(&mut laid, length);
         let mut hits: Vec<Hit> = Vec::with_capacity(laid.len());
         for (i, one) in laid.iter().enumerate() {
             let own = one.query(length);
@@ -370,7 +411,7 @@ impl Batch {
             hits.push(self.hit(genome, one, gaps));
         }
         settle(&mut hits);
-        hits
+        (hits, thinned)
     }
 
     fn hit(&self, genome: &Reference, laid: &Laid, gaps: bool) -> Hit {

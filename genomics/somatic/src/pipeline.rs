@@ -418,7 +418,7 @@ impl Job {
         let threads = self.means.threads;
         let memory = self.scanning(genome);
         let seqs: Vec<&[u8]> = contigs.iter().map(|contig| &contig.seq[..]).collect();
-        let scan::Found { hits, crowded } = scan::find(genome, &seqs, threads, memory);
+        let scan::Found { hits, crowded, unkept } = scan::find(genome, &seqs, threads, memory);
         let nowhere = hits.iter().filter(|hits| hits.is_empty()).count() as u64;
         ledger.made("place", "contigs that lie nowhere on the reference", nowhere);
         ledger.left_out(
@@ -426,6 +426,7 @@ impl Job {
             "contigs with a part that stands in so many places that these were not looked at",
             crowded,
         );
+        ledger.left_out("place", "contigs with a part of whose places only the best were kept", unkept);
         let compare = |(): &mut (), c: usize| compare::compare(&contigs[c], &hits[c], genome);
         let mut compared = in_order(contigs.len(), threads, || (), compare);
         drop(hits);

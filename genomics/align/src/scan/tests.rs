@@ -163,6 +163,9 @@ fn threads_batches_and_chunks_do_not_show() {
     let all: Vec<&[u8]> = sequences.iter().map(Vec::as_slice).collect();
     let (one, two) = (find(&genome, &all, 1, 1 << 30), find(&genome, &all, 2, 0));
     assert_eq!(one.hits, two.hits);
+    // The unit, and what lies in copies of it.
+    assert_eq!((one.unkept, one.crowded), (two.unkept, 0));
+    assert!(one.unkept >= 1, "{}", one.unkept);
     let last = one.hits.last().unwrap();
     assert_eq!((last[0].ref_start as usize, last[0].score), (CHUNK - 200, 400));
     assert!(last.len() >= KEPT && last.len() < MANY, "{}", last.len());
@@ -205,12 +208,12 @@ fn of_equal_places_mates_believe_those_that_fit() {
     for copy in 0..4 {
         let at = 3000 + copy * 3150;
         let mate = revcomp(&seq[at + 250..at + 400]);
-        let FoundPairs { hits, crowded } = find_pairs(&genome, &[[&unit, &mate]], 1, 0);
+        let FoundPairs { hits, crowded, unkept } = find_pairs(&genome, &[[&unit, &mate]], 1, 0);
         let [one, two] = &hits[0];
         assert_eq!((one[0].ref_start, two[0].ref_start), (at as i64, at as i64 + 250));
         assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
         assert!(one[1..].iter().all(|hit| hit.is_secondary && !hit.is_primary && !hit.proper_pair));
-        assert_eq!(crowded, 0);
+        assert_eq!((crowded, unkept), (0, 0));
     }
     // Nothing fits: both lie as alone.
     let FoundPairs { hits, .. } = find_pairs(&genome, &[[&unit, &seq[100..250]], [b"ACGT", b""]], 1, 0);
