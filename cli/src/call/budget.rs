@@ -18,7 +18,8 @@ pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> 
     let counter = 2 * genuma_kmers::least_memory(threads);
     let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);
     // The sequence is in memory as letters.
-    let least = threads_need + reference.unwrap_or(0);
+    // As it is shown, so that what is asked for is enough.
+    let least = (threads_need + reference.unwrap_or(0)).next_multiple_of(1 << 20);
     if memory >= least {
         return Ok(());
     }
