@@ -129,7 +129,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let work = WorkFolder::open(&job.store.work, args.resume)?;
     heed_interruption(&job.store.work, &folder);
 
-    let needed = room::needed(&job.lanes, job.means.memory);
+    let needed = room::needed(&job.lanes, job.means.memory) + room::UNITS;
     let begun = room::check(&job.store.work, needed).and_then(|()| Ok(Outputs::begin(&args.out)?));
     let done = begun.and_then(|outputs| call(&job, outputs));
     // An interrupted run may end here too, by the loss of its files: the signal's word then stands.

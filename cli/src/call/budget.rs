@@ -12,13 +12,13 @@ use crate::sizes;
 const BASE: u64 = 96 << 20;
 /// Bytes that a thread takes for the reads it holds.
 const PER_THREAD: u64 = 16 << 20;
+
 /// Fails when the memory is too little for the threads and a reference of so many bases.
 pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> {
     let Means { threads, memory } = *means;
     let counter = 2 * genuma_kmers::least_memory(threads);
     let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);
-    // The sequence is in memory as letters.
-    // As it is shown, so that what is asked for is enough.
+    // The sequence is in memory as letters. Rounded as it is shown, so that what is asked for is enough.
     let least = (threads_need + reference.unwrap_or(0)).next_multiple_of(1 << 20);
     if memory >= least {
         return Ok(());

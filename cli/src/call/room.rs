@@ -12,6 +12,9 @@ use crate::sizes;
 /// Bytes that a base takes in the spill file at most, as super-k-mers of reads that share nothing.
 const SPILL_PER_BASE: f64 = 1.3;
 
+/// Bytes that the files of a call's units take at least.
+pub const UNITS: u64 = 1 << 20;
+
 /// A guess at the bases in a file, from its size: gzip'd FASTQ has about two bases a byte, plain FASTQ two fifths.
 fn bases(path: &Path) -> u64 {
     let bytes = path.metadata().map_or(0, |m| m.len());
