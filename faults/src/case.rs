@@ -251,7 +251,7 @@ pub fn cases() -> Vec<Case> {
             given: &[Given::Pair],
             keeps: &["calls/.work/"],
             resume: Some("--resume"),
-            sealed: &["pair/genome.fa", "pair/tumor_2.fq.gz"],
+            sealed: &["pair/tumor_2.fq.gz"],
             ..CASE
         },
         Case {
