@@ -7,9 +7,11 @@ use clap::{ValueEnum, value_parser};
 use genuma_align::engine::{genuma, minibwa, strobealign};
 use genuma_reads::fasta::Reference;
 use genuma_work::Watch;
-use tracing::info;
+use tracing::{info, warn};
 
+use crate::call::budget;
 use crate::progress::Progress;
+use crate::sizes;
 use genuma_work::signals;
 
 use crate::command;
@@ -65,7 +67,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let threads = args.threads.map_or_else(all, usize::from);
     let length = args.read_length as usize;
     // The engines take any text for a genome, and names that no SAM file may have.
-    Reference::read(reference)?;
+    let bases = Reference::read(reference)?.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
+    if args.engine == EngineName::Minibwa
+        && let Some(free) = budget::available(Path::new("/"))
+        && let Some(told) = too_large(bases, free)
+    {
+        warn!("{told}");
+    }
     let made = match args.engine {
         EngineName::Genuma => vec![genuma::index_path(reference)],
         EngineName::Minibwa => ["l2b", "mbw"].map(|extension| beside(reference, extension)).to_vec(),
@@ -89,6 +97,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What is to be told where minibwa's index of so many bases takes more memory to make than is free (bytes).
+fn too_large(bases: u64, free: u64) -> Option<String> {
+    let needed = minibwa::index_memory(bases);
+    let (shown, free_shown) = (sizes::show(needed), sizes::show(free));
+    let told = || {
+        format!("minibwa's index takes {shown} of memory to make, {free_shown} are free: see --engine genuma")
+    };
+    (needed > free).then(told)
+}
+
 /// `path` with `.extension` behind all it has.
 fn beside(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -107,4 +125,16 @@ fn forget_on_interruption(made: &[PathBuf]) {
         }
         None
     })));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_memory_cannot_hold_is_told_before_it_is_made() {
+        let told = "minibwa's index takes 54 GiB of memory to make, 16 GiB are free: see --engine genuma";
+        assert_eq!(too_large(3_050_000_000, 16 << 30).as_deref(), Some(told));
+        assert_eq!(too_large(100_000_000, 16 << 30), None);
+    }
 }

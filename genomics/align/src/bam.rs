@@ -19,7 +19,7 @@ use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
 use crate::bgzf::Level;
-use crate::scan::{self, FoundPairs};
+use crate::scan;
 use crate::sort::{self, BamFile, Blocks, SortedBlock, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
@@ -145,7 +145,9 @@ impl Heading<'_> {
     }
 }
 
-/// Templates handed to a thread at a time.
+/// Templates that are looked for together, about as many as a scan takes at once, and those of them that are handed to a thread at a time. Their
+/// hits are in memory meanwhile.
+const PORTION: usize = 48 << 10;
 const CHUNK: usize = 256;
 
 /// Places all templates from several threads; the blocks come back in their order.
@@ -156,24 +158,29 @@ fn map_all(
     threads: usize,
     memory: u64,
 ) -> Result<Vec<SortedBlock>, Error> {
-    let pairs: Vec<[&[u8]; 2]> =
-        templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
-    let FoundPairs { hits, crowded, unkept } = scan::find_pairs(heading.genome, &pairs, threads, memory);
+    let (mut crowded, mut unkept, mut blocks) = (0, 0, Vec::new());
+    for templates in templates.chunks(PORTION) {
+        let pairs: Vec<[&[u8]; 2]> =
+            templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
+        let found = scan::find_pairs(heading.genome, &pairs, threads, memory);
+        (crowded, unkept) = (crowded + found.crowded, unkept + found.unkept);
+        let chunks: Vec<_> = templates.chunks(CHUNK).zip(found.hits.chunks(CHUNK)).collect();
+        let encode = |(): &mut (), i: usize| {
+            let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
+            for (template, hits) in chunks[i].0.iter().zip(chunks[i].1) {
+                encoder.template(template, hits)?;
+            }
+            Ok::<_, Error>(Blocks::new(None).block(&encoder.out.into_inner())?)
+        };
+        blocks.extend(parallel::try_in_order(chunks.len(), threads, || (), encode)?);
+    }
     if crowded + unkept > 0 {
         tracing::info!(
             "of the supporting reads {crowded} have a part that stands in so many places that these were not looked at, \
              {unkept} one of whose places only the best were kept"
         );
     }
-    let chunks: Vec<_> = templates.chunks(CHUNK).zip(hits.chunks(CHUNK)).collect();
-    let encode = |(): &mut (), i: usize| {
-        let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
-        for (template, hits) in chunks[i].0.iter().zip(chunks[i].1) {
-            encoder.template(template, hits)?;
-        }
-        Ok(Blocks::new(None).block(&encoder.out.into_inner())?)
-    };
-    parallel::try_in_order(chunks.len(), threads, || (), encode)
+    Ok(blocks)
 }
 
 /// One piece of a read on the genome.
@@ -190,21 +197,18 @@ struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// `None` when the hit does not lie on the genome.
-    fn new(hit: &'a Hit, mate: &Mate<'_>, genome: &Reference) -> Option<Piece<'a>> {
-        let sequence = usize::try_from(hit.tid).ok()?;
-        let (start, end) = (usize::try_from(hit.ref_start).ok()?, usize::try_from(hit.ref_end).ok()?);
-        let bases = genome.contigs.get(sequence)?.seq.get(start..end)?;
-        let (head, tail) =
-            (hit.query_start.max(0) as usize, mate.seq.len().checked_sub(hit.query_end.max(0) as usize)?);
+    fn new(hit: &'a Hit, mate: &Mate<'_>, genome: &Reference) -> Piece<'a> {
+        let (sequence, start, end) = (hit.tid, hit.ref_start, hit.ref_end);
+        let bases = &genome.contigs[sequence].seq[start..end];
+        let (head, tail) = (hit.query_start, mate.seq.len() - hit.query_end);
         let reverse = hit.strand == Strand::Reverse;
         let (left, right) = if reverse { (tail, head) } else { (head, tail) };
         let mut cigar = Vec::with_capacity(hit.cigar.len() + 2);
         cigar.extend((left > 0).then(|| Op::new(Kind::SoftClip, left)));
         cigar.extend(hit.cigar.iter().map(|op| Op::new(kind(op.kind), op.len as usize)));
         cigar.extend((right > 0).then(|| Op::new(Kind::SoftClip, right)));
-        let distance = distance(&cigar, mate.oriented(reverse).0, bases)?;
-        Some(Piece { hit, sequence, start, end, cigar, distance })
+        let distance = distance(&cigar, mate.oriented(reverse).0, bases);
+        Piece { hit, sequence, start, end, cigar, distance }
     }
 
     fn reverse(&self) -> bool {
@@ -244,9 +248,6 @@ fn kind(kind: CigarKind) -> Kind {
         CigarKind::Match => Kind::Match,
         CigarKind::Ins => Kind::Insertion,
         CigarKind::Del => Kind::Deletion,
-        CigarKind::RefSkip => Kind::Skip,
-        CigarKind::Eq => Kind::SequenceMatch,
-        CigarKind::Diff => Kind::SequenceMismatch,
     }
 }
 
@@ -265,13 +266,13 @@ fn cigar_text(cigar: &[Op]) -> String {
     cigar.iter().map(|op| format!("{}{}", op.len(), letter(op.kind()))).collect()
 }
 
-/// Edit distance of an alignment; an unknown base differs from everything. `None` when the CIGAR does not fit.
-fn distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> Option<i32> {
+/// Edit distance of an alignment; an unknown base differs from everything.
+fn distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> i32 {
     let mut distance = 0;
     for op in cigar {
         let (r, g) = (
-            read.get(..if op.kind().consumes_read() { op.len() } else { 0 })?,
-            genome.get(..if op.kind().consumes_reference() { op.len() } else { 0 })?,
+            &read[..if op.kind().consumes_read() { op.len() } else { 0 }],
+            &genome[..if op.kind().consumes_reference() { op.len() } else { 0 }],
         );
         (read, genome) = (&read[r.len()..], &genome[g.len()..]);
         distance += match op.kind() {
@@ -282,7 +283,7 @@ fn distance(cigar: &[Op], mut read: &[u8], mut genome: &[u8]) -> Option<i32> {
             _ => 0,
         };
     }
-    (read.is_empty() && genome.is_empty()).then_some(distance as i32)
+    distance as i32
 }
 
 /// A read in both orientations.
@@ -328,13 +329,8 @@ impl Encoder<'_> {
         let mates = template.mates.map(Mate::new);
         let mut pieces: [Vec<Piece<'_>>; 2] = [Vec::new(), Vec::new()];
         for (m, hits) in hits.iter().enumerate() {
-            for hit in hits.iter().filter(|h| !h.is_secondary) {
-                let piece = Piece::new(hit, &mates[m], self.heading.genome).ok_or_else(|| {
-                    let what = format!("read {}", String::from_utf8_lossy(&name));
-                    encode_error(&what, io::Error::other("it does not lie on the reference"))
-                })?;
-                pieces[m].push(piece);
-            }
+            let hits = hits.iter().filter(|hit| !hit.is_secondary);
+            pieces[m].extend(hits.map(|hit| Piece::new(hit, &mates[m], self.heading.genome)));
             // The primary alignment first; the sort is stable.
             pieces[m].sort_by_key(|p| !p.hit.is_primary);
         }

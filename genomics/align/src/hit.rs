@@ -18,12 +18,6 @@ pub enum CigarKind {
     Ins,
     /// Bases that the sequence lacks.
     Del,
-    /// A stretch of the reference that is passed over.
-    RefSkip,
-    /// Equal bases.
-    Eq,
-    /// Different bases.
-    Diff,
 }
 
 /// An operation of a CIGAR.
@@ -39,15 +33,15 @@ pub struct CigarOp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// Number of the reference's sequence.
-    pub tid: i64,
+    pub tid: usize,
     /// First base on the reference, from 0.
-    pub ref_start: i64,
+    pub ref_start: usize,
     /// One past the last.
-    pub ref_end: i64,
+    pub ref_end: usize,
     /// First base of the part, from 0, as the sequence was given.
-    pub query_start: i32,
+    pub query_start: usize,
     /// One past the last.
-    pub query_end: i32,
+    pub query_end: usize,
     /// Which strand.
     pub strand: Strand,
     /// Mapping quality.
@@ -55,9 +49,9 @@ pub struct Hit {
     /// Score of the alignment.
     pub score: i32,
     /// Columns of the alignment.
-    pub blen: i32,
+    pub blen: usize,
     /// Of these, bases that match.
-    pub mlen: i32,
+    pub mlen: usize,
     /// Whether it and the one of the mate lie as mates do.
     pub proper_pair: bool,
     /// Whether it is the first choice.

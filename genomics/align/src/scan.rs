@@ -20,7 +20,7 @@ use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel::in_order;
 
-use self::extend::{Stretch, with_gaps, without_gaps};
+use self::extend::{Alignment, Stretch, equal_bases, with_gaps, without_gaps};
 use self::seeds::{Group, Place, SEED, Seed, Seeds, seeds};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
@@ -44,6 +44,8 @@ const KEPT: usize = 50;
 /// Stretches of a sequence from which the worst are dropped, and chunks after which all threads do that together.
 const MANY: usize = 256;
 const ROUND: usize = 64;
+/// Stretches laid last among which a seed's is looked for, before it is laid.
+const RECENT: usize = 16;
 /// Fewest points of a hit.
 const LEAST: i32 = 25;
 /// Points behind the best of a part from which gaps cannot help, and hits of a part that are tried with gaps.
@@ -54,7 +56,7 @@ const SURE: i32 = 20;
 const SUREST: i32 = 60;
 /// What mates cost that do not lie as mates do, and how far apart those lie that do (bp) if too few say how far.
 const UNPAIRED: i32 = 17;
-const APART: i64 = 1_000;
+const APART: usize = 1_000;
 const FEWEST: usize = 20;
 
 /// Where sequences lie.
@@ -158,6 +160,16 @@ impl Laid {
         (-stretch.score, chrom, left, reverse, stretch.from, stretch.to)
     }
 
+    /// Where a base of its lies.
+    fn on(&self, q: usize) -> usize {
+        (self.left + q as i64) as usize
+    }
+
+    /// Whether both lie on one diagonal.
+    fn has_diagonal_of(&self, other: &Laid) -> bool {
+        (self.chrom, self.reverse, self.left) == (other.chrom, other.reverse, other.left)
+    }
+
     /// Its bases as the sequence was given.
     fn query(&self, length: usize) -> Range<usize> {
         let Stretch { from, to, .. } = self.stretch;
@@ -169,24 +181,32 @@ fn shared(one: &Range<usize>, other: &Range<usize>) -> usize {
     one.end.min(other.end).saturating_sub(one.start.max(other.start))
 }
 
-/// Drops stretches of which four fifths have [`KEPT`] better ones, and leaves the others in their order. Says whether there were such.
+/// Drops stretches that are part of a better one, and those of which four fifths have [`KEPT`] better ones; leaves the others in their order. Says
+/// whether there were such as the latter.
 fn thin(laid: &mut Vec<Laid>, length: usize) -> bool {
     let mut order: Vec<usize> = (0..laid.len()).collect();
     order.sort_unstable_by_key(|&i| laid[i].order());
-    let mut kept: Vec<Range<usize>> = Vec::new();
-    let mut drop = vec![false; laid.len()];
+    let mut kept: Vec<(usize, Range<usize>)> = Vec::new();
+    let (mut drop, mut thinned) = (vec![false; laid.len()], false);
     for i in order {
         let own = laid[i].query(length);
-        let better = kept.iter().filter(|other| shared(&own, other) * 5 >= own.len() * 4).count();
+        if kept
+            .iter()
+            .any(|(other, bases)| laid[i].has_diagonal_of(&laid[*other]) && shared(&own, bases) == own.len())
+        {
+            drop[i] = true;
+            continue;
+        }
+        let better = kept.iter().filter(|(_, other)| shared(&own, other) * 5 >= own.len() * 4).count();
         drop[i] = better >= KEPT;
+        thinned |= drop[i];
         if !drop[i] {
-            kept.push(own);
+            kept.push((i, own));
         }
     }
-    let before = laid.len();
     let mut dropped = drop.into_iter();
     laid.retain(|_| !dropped.next().unwrap_or(false));
-    laid.len() < before
+    thinned
 }
 
 /// Pieces of the reference, each with bases enough for what begins in it.
@@ -321,7 +341,8 @@ impl Batch {
                     let t = range.start + at as usize;
                     let left = t as i64 - q as i64;
                     let (list, limit) = &mut found[sequence];
-                    let known = list.iter().rev().take(16).any(|laid| {
+                    // Mostly: what is laid twice is dropped when they are thinned.
+                    let known = list.iter().rev().take(RECENT).any(|laid| {
                         laid.left == left
                             && laid.reverse == turned
                             && (laid.stretch.from..laid.stretch.to).contains(&q)
@@ -383,22 +404,20 @@ impl Batch {
     /// The hits of a sequence, from its stretches, and whether some of these were not kept.
     fn hits(&self, genome: &Reference, sequence: usize, mut laid: Vec<Laid>) -> (Vec<Hit>, bool) {
         let length = self.range(sequence).len();
-        // What lies across the border of two chunks both have.
-        laid.sort_unstable_by_key(Laid::order);
-        laid.dedup();
         let thinned = thin(&mut laid, length);
+        laid.sort_unstable_by_key(Laid::order);
         let mut hits: Vec<Hit> = Vec::with_capacity(laid.len());
         for (i, one) in laid.iter().enumerate() {
             let own = one.query(length);
-            let (from, to) = (one.left + one.stretch.from as i64, one.left + one.stretch.to as i64);
+            let (from, to) = (one.on(one.stretch.from), one.on(one.stretch.to));
             // A part of an alignment with gaps.
             let known = hits.iter().any(|hit| {
-                hit.tid == i64::from(one.chrom)
+                hit.tid == one.chrom as usize
                     && (hit.strand == Strand::Reverse) == one.reverse
                     && hit.ref_start <= from
                     && to <= hit.ref_end
-                    && hit.query_start as usize <= own.start
-                    && own.end <= hit.query_end as usize
+                    && hit.query_start <= own.start
+                    && own.end <= hit.query_end
             });
             if known {
                 continue;
@@ -421,24 +440,24 @@ impl Batch {
         let alignment = if gaps {
             with_gaps(query, reference, laid.left, laid.stretch)
         } else {
-            let at = |q: usize| (laid.left + q as i64) as usize;
-            let equal = (from..to).filter(|&q| query[q] == reference[at(q)] && query[q] != b'N').count();
+            let target = (laid.on(from), laid.on(to));
             let cigar = vec![CigarOp { kind: CigarKind::Match, len: (to - from) as u32 }];
-            extend::Alignment { query: (from, to), target: (at(from), at(to)), score, cigar, equal }
+            let equal = equal_bases(&query[from..to], &reference[target.0..target.1]);
+            Alignment { query: (from, to), target, score, cigar, equal }
         };
         let (from, to) = alignment.query;
         let (start, end) = if laid.reverse { (query.len() - to, query.len() - from) } else { (from, to) };
         Hit {
-            tid: i64::from(laid.chrom),
-            ref_start: alignment.target.0 as i64,
-            ref_end: alignment.target.1 as i64,
-            query_start: start as i32,
-            query_end: end as i32,
+            tid: laid.chrom as usize,
+            ref_start: alignment.target.0,
+            ref_end: alignment.target.1,
+            query_start: start,
+            query_end: end,
             strand: if laid.reverse { Strand::Reverse } else { Strand::Forward },
             mapq: 0,
             score: alignment.score,
-            blen: alignment.cigar.iter().map(|op| op.len as i32).sum(),
-            mlen: alignment.equal as i32,
+            blen: alignment.cigar.iter().map(|op| op.len as usize).sum(),
+            mlen: alignment.equal,
             proper_pair: false,
             is_primary: false,
             is_secondary: false,
@@ -448,7 +467,7 @@ impl Batch {
 }
 
 fn bases(hit: &Hit) -> Range<usize> {
-    hit.query_start as usize..hit.query_end as usize
+    hit.query_start..hit.query_end
 }
 
 /// Whether more than half of the shorter one is shared.
@@ -482,23 +501,22 @@ fn rank(hits: &mut [Hit]) {
 }
 
 /// Distance between the first bases of mates that face each other, if they do (bp).
-fn distance(one: &Hit, other: &Hit) -> Option<i64> {
+fn distance(one: &Hit, other: &Hit) -> Option<usize> {
     let (ahead, back) = match (one.strand, other.strand) {
         (Strand::Forward, Strand::Reverse) => (one, other),
         (Strand::Reverse, Strand::Forward) => (other, one),
         _ => return None,
     };
-    let apart = back.ref_end - ahead.ref_start;
-    (one.tid == other.tid && apart > 0 && back.ref_start >= ahead.ref_start).then_some(apart)
+    (one.tid == other.tid && back.ref_start >= ahead.ref_start).then(|| back.ref_end - ahead.ref_start)
 }
 
 /// How far mates are apart at most, by those that lie in one place each: their upper quartile and three times what is between the quartiles.
-fn farthest(hits: &[[Vec<Hit>; 2]]) -> i64 {
+fn farthest(hits: &[[Vec<Hit>; 2]]) -> usize {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
         ([one], [two]) => distance(one, two).filter(|&apart| apart <= 10 * APART),
         _ => None,
     };
-    let mut apart: Vec<i64> = hits.iter().filter_map(certain).collect();
+    let mut apart: Vec<usize> = hits.iter().filter_map(certain).collect();
     if apart.len() < FEWEST {
         return APART;
     }
@@ -508,7 +526,7 @@ fn farthest(hits: &[[Vec<Hit>; 2]]) -> i64 {
 }
 
 /// Puts that hit of each mate first with which both are best.
-fn choose(mates: &mut [Vec<Hit>; 2], farthest: i64) {
+fn choose(mates: &mut [Vec<Hit>; 2], farthest: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
         return;

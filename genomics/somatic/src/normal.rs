@@ -142,16 +142,16 @@ pub fn genome(normals: &[Normals]) -> (fasta::Reference, Vec<Vec<Hit>>) {
 fn hit(flank: &Flank, base: usize, primary: bool) -> Hit {
     let len = flank.query.1.saturating_sub(flank.query.0);
     Hit {
-        tid: (base + flank.seq) as i64,
-        ref_start: flank.start as i64,
-        ref_end: (flank.start + len) as i64,
-        query_start: flank.query.0 as i32,
-        query_end: flank.query.1 as i32,
+        tid: base + flank.seq,
+        ref_start: flank.start,
+        ref_end: flank.start + len,
+        query_start: flank.query.0,
+        query_end: flank.query.1,
         strand: Strand::Forward,
         mapq: 60,
         score: len as i32,
-        blen: len as i32,
-        mlen: len as i32,
+        blen: len,
+        mlen: len,
         proper_pair: false,
         is_primary: primary,
         is_secondary: false,

@@ -95,16 +95,16 @@ impl Piece {
     /// The stretches of one hit between its long gaps, each with its score: matching bases less four for a mismatch
     /// and six and one a base for a gap.
     fn of(hit: &Hit, seq: &[u8], genome: &Reference) -> Vec<(Piece, i32)> {
-        let Ok(chrom) = usize::try_from(hit.tid) else { return Vec::new() };
+        let chrom = hit.tid;
         let target = &genome.contigs[chrom].seq;
         let forward = hit.strand == Strand::Forward;
-        let (start, end) = (hit.query_start.max(0) as usize, hit.query_end.max(0) as usize);
+        let (start, end) = (hit.query_start, hit.query_end);
         // CIGARs run along the genome: on the reverse strand the query is walked from its other end.
         let base = |q: usize| if forward { seq[start + q] } else { complement(seq[end - 1 - q]) };
         let place = |from: usize, to: usize| {
             if forward { (start + from, start + to) } else { (end - to, end - from) }
         };
-        let (mut q, mut t) = (0usize, hit.ref_start.max(0) as usize);
+        let (mut q, mut t) = (0usize, hit.ref_start);
         let (mut from, mut score) = ((q, t), 0i32);
         let mut pieces = Vec::new();
         let mut close = |from: (usize, usize), to: (usize, usize), score: i32| {
@@ -116,15 +116,12 @@ impl Piece {
         };
         for op in &hit.cigar {
             let len = op.len as usize;
-            match op.kind {
-                CigarKind::Match | CigarKind::Eq | CigarKind::Diff => {
-                    for _ in 0..len {
-                        score += if base(q) == target[t] { 1 } else { -4 };
-                        (q, t) = (q + 1, t + 1);
-                    }
-                    continue;
+            if op.kind == CigarKind::Match {
+                for _ in 0..len {
+                    score += if base(q) == target[t] { 1 } else { -4 };
+                    (q, t) = (q + 1, t + 1);
                 }
-                CigarKind::Ins | CigarKind::Del | CigarKind::RefSkip => {}
+                continue;
             }
             let parts = op.len >= PARTING;
             if parts {

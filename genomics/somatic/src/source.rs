@@ -59,13 +59,12 @@ fn junctions(change: &Change, genome: &Reference, hits: &[Hit]) -> Option<Vec<Ch
     }
     let hit = hits.iter().find(|h| h.is_primary)?;
     let rival = hits.iter().filter(|h| h.is_secondary).map(|h| h.score).max().unwrap_or(0);
-    let whole = hit.query_start <= 2 && hit.query_end as usize + 2 >= inserted.len();
-    let faithful = (hit.blen - hit.mlen) as usize <= tolerated(inserted.len());
+    let whole = hit.query_start <= 2 && hit.query_end + 2 >= inserted.len();
+    let faithful = hit.blen - hit.mlen <= tolerated(inserted.len());
     if !whole || !faithful || rival + 10 > hit.score {
         return None;
     }
-    let source = usize::try_from(hit.tid).unwrap_or(0);
-    let (from, to) = (hit.ref_start.max(0) as usize, hit.ref_end.max(1) as usize - 1);
+    let (source, from, to) = (hit.tid, hit.ref_start, hit.ref_end - 1);
     let (before, after) = (end(chrom, pos, Side::Left), end(chrom, pos + 1, Side::Right));
     let (enter, leave) = match hit.strand {
         Strand::Forward => (end(source, from, Side::Right), end(source, to, Side::Left)),

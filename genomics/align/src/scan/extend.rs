@@ -3,8 +3,8 @@
 use crate::hit::{CigarKind, CigarOp};
 
 /// Points: of equal bases, of different ones, of a gap and each of its bases, and for reaching the end of the sequence.
-pub(super) const EQUAL: i32 = 1;
-pub(super) const DIFFERS: i32 = 4;
+const EQUAL: i32 = 1;
+const DIFFERS: i32 = 4;
 const OPEN: i32 = 6;
 const EXTEND: i32 = 1;
 const END: i32 = 5;
@@ -30,21 +30,38 @@ pub(super) struct Stretch {
     pub(super) score: i32,
 }
 
+/// Whether two bases are equal, and known.
+#[inline(always)]
+fn same(one: u8, other: u8) -> bool {
+    one == other && one != b'N'
+}
+
+/// What two bases side by side score.
+#[inline(always)]
+fn score(one: u8, other: u8) -> i32 {
+    if same(one, other) { EQUAL } else { -DIFFERS }
+}
+
+/// Bases that are equal side by side.
+pub(super) fn equal_bases(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).filter(|(one, other)| same(**one, **other)).count()
+}
+
 /// How many pairs of bases are worth it, and what they score. `whole`: the last of them is the sequence's.
 #[inline(always)]
 fn further(pairs: impl Iterator<Item = (u8, u8)>, whole: bool) -> (usize, i32) {
-    let (mut score, mut best, mut length, mut n) = (0, 0, 0, 0);
+    let (mut sum, mut best, mut length, mut n) = (0, 0, 0, 0);
     for (one, other) in pairs {
         n += 1;
-        score += if one == other && one != b'N' { EQUAL } else { -DIFFERS };
-        if score > best {
-            (best, length) = (score, n);
+        sum += score(one, other);
+        if sum > best {
+            (best, length) = (sum, n);
         }
-        if score < best - DROP {
+        if sum < best - DROP {
             return (length, best);
         }
     }
-    if whole && score + END >= best { (n, score) } else { (length, best) }
+    if whole && sum + END >= best { (n, sum) } else { (length, best) }
 }
 
 /// The stretch without gaps that has the bases from `q` on, some of which are those from `t` on of the reference.
@@ -75,28 +92,27 @@ pub(super) struct Alignment {
 pub(super) fn with_gaps(query: &[u8], reference: &[u8], left: i64, stretch: Stretch) -> Alignment {
     let Stretch { from, to, .. } = stretch;
     let on = |q: usize| (left + q as i64) as usize;
-    let equal = |q: usize| query[q] == reference[on(q)] && query[q] != b'N';
-    let run = longest_run(from..to, equal);
+    let run = longest_run(from..to, |q| same(query[q], reference[on(q)]));
     let middle = (run.start + run.end) / 2;
     let begin = if from >= WORTH_IT { middle.min(from + AGAIN) } else { from };
     let end = if query.len() - to >= WORTH_IT { middle.max(to - AGAIN.min(to - from)) } else { to };
-    let (mut ops, mut score) = (Vec::new(), 0);
+    let (mut ops, mut sum) = (Vec::new(), 0);
     let (mut first, mut start) = (begin, on(begin));
     if begin > from {
         let back: Vec<u8> = query[..begin].iter().rev().copied().collect();
         let reach = start.min(begin + LONGEST);
         let before: Vec<u8> = reference[start - reach..start].iter().rev().copied().collect();
         let side = banded(&back, &before);
-        (first, start, score) = (begin - side.query, start - side.target, side.score);
+        (first, start, sum) = (begin - side.query, start - side.target, side.score);
         ops.extend(side.ops.into_iter().rev());
     }
     push(&mut ops, CigarKind::Match, end - begin);
-    score += (begin..end).map(|q| if equal(q) { EQUAL } else { -DIFFERS }).sum::<i32>();
+    sum += (begin..end).map(|q| score(query[q], reference[on(q)])).sum::<i32>();
     let (mut last, mut stop) = (end, on(begin) + (end - begin));
     if end < to {
         let reach = (reference.len() - stop).min(query.len() - end + LONGEST);
         let side = banded(&query[end..], &reference[stop..stop + reach]);
-        (last, stop, score) = (end + side.query, stop + side.target, score + side.score);
+        (last, stop, sum) = (end + side.query, stop + side.target, sum + side.score);
         side.ops.into_iter().for_each(|op| push(&mut ops, op.kind, op.len as usize));
     }
     let mut equal = 0;
@@ -107,12 +123,12 @@ pub(super) fn with_gaps(query: &[u8], reference: &[u8], left: i64, stretch: Stre
             CigarKind::Ins => q += n,
             CigarKind::Del => t += n,
             _ => {
-                equal += (0..n).filter(|i| query[q + i] == reference[t + i] && query[q + i] != b'N').count();
+                equal += equal_bases(&query[q..q + n], &reference[t..t + n]);
                 (q, t) = (q + n, t + n);
             }
         }
     }
-    Alignment { query: (first, last), target: (start, stop), score, cigar: ops, equal }
+    Alignment { query: (first, last), target: (start, stop), score: sum, cigar: ops, equal }
 }
 
 fn longest_run(within: std::ops::Range<usize>, equal: impl Fn(usize) -> bool) -> std::ops::Range<usize> {
@@ -180,8 +196,7 @@ fn banded(query: &[u8], target: &[u8]) -> Side {
             let diagonal = if j == 0 || best_here[b] <= FAR / 2 {
                 FAR
             } else {
-                let equal = query[i - 1] == target[j - 1] && query[i - 1] != b'N';
-                best_here[b] + if equal { EQUAL } else { -DIFFERS }
+                best_here[b] + score(query[i - 1], target[j - 1])
             };
             let mut way = 0;
             let (above, gap_above) =
@@ -250,4 +265,70 @@ fn banded(query: &[u8], target: &[u8]) -> Side {
     }
     ops.reverse();
     Side { query, target, score: best, ops }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::tests::Dice;
+
+    /// The best score of first bases with first bases, by all cells.
+    fn naive(query: &[u8], target: &[u8]) -> i32 {
+        let (n, m) = (query.len(), target.len());
+        let mut cells = vec![vec![[FAR; 3]; m + 1]; n + 1];
+        let (mut best, mut whole) = (0, FAR);
+        cells[0][0][0] = 0;
+        for i in 0..=n {
+            for j in 0..=m {
+                if i > 0 && j > 0 {
+                    let before = cells[i - 1][j - 1].into_iter().max().unwrap();
+                    cells[i][j][0] = before + score(query[i - 1], target[j - 1]);
+                }
+                let opened = |cell: [i32; 3], gap: usize| {
+                    let others = (0..3).filter(|&k| k != gap).map(|k| cell[k] - OPEN - EXTEND).max();
+                    others.unwrap().max(cell[gap] - EXTEND)
+                };
+                if j > 0 {
+                    cells[i][j][1] = opened(cells[i][j - 1], 1);
+                }
+                if i > 0 {
+                    cells[i][j][2] = opened(cells[i - 1][j], 2);
+                }
+                let here = cells[i][j].into_iter().max().unwrap();
+                best = best.max(here);
+                if i == n {
+                    whole = whole.max(here);
+                }
+            }
+        }
+        if whole + END >= best { whole } else { best }
+    }
+
+    #[test]
+    fn the_best_alignment_is_what_a_naive_loop_finds() {
+        let mut dice = Dice(9);
+        for _ in 0..2000 {
+            let target = dice.bases(LONGEST);
+            let mut query = target.clone();
+            for _ in 0..dice.roll(4) {
+                let at = dice.roll(query.len());
+                match dice.roll(3) {
+                    0 => query[at] = b"ACGT"[dice.roll(4)],
+                    1 => drop(query.drain(at..query.len().min(at + 1 + dice.roll(5)))),
+                    _ => {
+                        let n = 1 + dice.roll(5);
+                        query.splice(at..at, dice.bases(n));
+                    }
+                }
+            }
+            query.truncate(LONGEST);
+            let side = banded(&query, &target);
+            assert_eq!(side.score, naive(&query, &target), "{query:?} {target:?}");
+            let used = |kinds: [CigarKind; 2]| {
+                side.ops.iter().filter(|op| kinds.contains(&op.kind)).map(|op| op.len as usize).sum::<usize>()
+            };
+            assert_eq!(used([CigarKind::Match, CigarKind::Ins]), side.query);
+            assert_eq!(used([CigarKind::Match, CigarKind::Del]), side.target);
+        }
+    }
 }

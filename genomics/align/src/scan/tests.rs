@@ -37,7 +37,7 @@ fn cigar(hit: &Hit) -> String {
 fn holds(hit: &Hit, sequence: &[u8], genome: &Reference) {
     let own = &sequence[bases(hit)];
     let own = if hit.strand == Strand::Reverse { revcomp(own) } else { own.to_vec() };
-    let target = &genome.contigs[hit.tid as usize].seq[hit.ref_start as usize..hit.ref_end as usize];
+    let target = &genome.contigs[hit.tid].seq[hit.ref_start..hit.ref_end];
     let (mut q, mut t, mut score, mut equal) = (0, 0, 0, 0);
     for op in &hit.cigar {
         let n = op.len as usize;
@@ -80,13 +80,13 @@ fn parts_of_a_sequence_lie_where_they_were_taken_from() {
         hits.iter().for_each(|hit| holds(hit, &sequence, &genome));
         for (i, (chrom, start, length, reverse, _)) in parts.iter().enumerate() {
             let from = if i == 0 { 0 } else { parts[0].2 };
-            let near = |a: i64, b: usize| a.abs_diff(b as i64) <= 12;
+            let near = |a: usize, b: usize| a.abs_diff(b) <= 12;
             let found = hits.iter().any(|hit| {
-                hit.tid == *chrom as i64
+                hit.tid == *chrom
                     && (hit.strand == Strand::Reverse) == *reverse
                     && near(hit.ref_start, *start)
                     && near(hit.ref_end, start + length)
-                    && near(i64::from(hit.query_start), from)
+                    && near(hit.query_start, from)
                     && !hit.is_secondary
             });
             assert!(found, "{chrom} {start} {length} {reverse} of {hits:?}");
@@ -167,7 +167,7 @@ fn threads_batches_and_chunks_do_not_show() {
     assert_eq!((one.unkept, one.crowded), (two.unkept, 0));
     assert!(one.unkept >= 1, "{}", one.unkept);
     let last = one.hits.last().unwrap();
-    assert_eq!((last[0].ref_start as usize, last[0].score), (CHUNK - 200, 400));
+    assert_eq!((last[0].ref_start, last[0].score), (CHUNK - 200, 400));
     assert!(last.len() >= KEPT && last.len() < MANY, "{}", last.len());
     for (hits, sequence) in one.hits.iter().zip(&all) {
         assert_eq!(hits, &find(&genome, &[sequence], 2, 0).hits[0]);
@@ -210,7 +210,7 @@ fn of_equal_places_mates_believe_those_that_fit() {
         let mate = revcomp(&seq[at + 250..at + 400]);
         let FoundPairs { hits, crowded, unkept } = find_pairs(&genome, &[[&unit, &mate]], 1, 0);
         let [one, two] = &hits[0];
-        assert_eq!((one[0].ref_start, two[0].ref_start), (at as i64, at as i64 + 250));
+        assert_eq!((one[0].ref_start, two[0].ref_start), (at, at + 250));
         assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
         assert!(one[1..].iter().all(|hit| hit.is_secondary && !hit.is_primary && !hit.proper_pair));
         assert_eq!((crowded, unkept), (0, 0));
@@ -219,4 +219,48 @@ fn of_equal_places_mates_believe_those_that_fit() {
     let FoundPairs { hits, .. } = find_pairs(&genome, &[[&unit, &seq[100..250]], [b"ACGT", b""]], 1, 0);
     assert_eq!((hits[0][0][0].mapq, hits[0][1][0].mapq, hits[0][0][0].proper_pair), (0, 60, false));
     assert!(hits[1].iter().all(Vec::is_empty));
+}
+
+#[test]
+fn what_is_laid_twice_is_kept_once_and_counts_as_no_rival() {
+    let mut dice = Dice(7);
+    let all = |from: usize, to: usize, left: i64| Laid {
+        sequence: 0,
+        chrom: 0,
+        reverse: false,
+        left,
+        stretch: Stretch { from, to, score: (to - from) as i32 },
+    };
+    // One diagonal over and over, whole and in parts, and another that is a little worse.
+    let mut laid: Vec<Laid> = (0..200)
+        .map(|_| {
+            let from = dice.roll(50);
+            all(from, 150 + dice.roll(50), 1000)
+        })
+        .collect();
+    laid.push(all(0, 200, 1000));
+    laid.push(all(5, 195, 3000));
+    assert!(!thin(&mut laid, 200));
+    assert_eq!(laid, [all(0, 200, 1000), all(5, 195, 3000)]);
+    // So many diagonals are too many.
+    let mut laid: Vec<Laid> = (0..60).map(|i| all(0, 200 - i, 1000 * i as i64)).collect();
+    assert!(thin(&mut laid, 200));
+    assert_eq!(laid, (0..50).map(|i| all(0, 200 - i, 1000 * i as i64)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_tandem_repeat_is_found_in_all_its_phases() {
+    let mut dice = Dice(8);
+    let unit = dice.bases(40);
+    let (before, behind) = (dice.bases(2000), dice.bases(2000));
+    let genome = genome(vec![[&before[..], &unit.repeat(30), &behind].concat()]);
+    // With a flank it lies in one place; without one nobody is sure.
+    let seq = &genome.contigs[0].seq;
+    let hits = one(&genome, &seq[1950..2200]);
+    hits.iter().for_each(|hit| holds(hit, &seq[1950..2200], &genome));
+    assert_eq!((hits[0].ref_start, hits[0].score, hits[0].mapq), (1950, 250, 60));
+    let hits = one(&genome, &unit.repeat(5));
+    assert_eq!((hits[0].score, hits[0].mapq), (200, 0));
+    let whole: Vec<usize> = hits.iter().filter(|hit| hit.score == 200).map(|hit| hit.ref_start).collect();
+    assert_eq!(whole, (0..26).map(|i| 2000 + 40 * i).collect::<Vec<_>>());
 }
