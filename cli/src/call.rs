@@ -151,9 +151,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 /// Runs the units and writes the results.
 fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
     let progress = Progress::start();
-    let finished = job.run(&progress)?;
+    let mut finished = job.run(&progress)?;
     progress.begins("write", None);
-    let outcome = outputs.write(job, &finished)?;
+    let outcome = outputs.write(job, &mut finished)?;
     if !finished.answers.is_empty() {
         voice::print(why::told(&finished.answers))?;
     }

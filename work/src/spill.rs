@@ -204,6 +204,11 @@ impl Spill {
         Ok(self.file.get_or_init(|| made))
     }
 
+    /// A value that cannot be made of bytes, or bytes of it.
+    pub(crate) fn formless(&self, why: &postcard::Error) -> Error {
+        self.refused("use")(io::Error::other(why.to_string()))
+    }
+
     fn refused(&self, doing: &'static str) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| Error::Refused { doing, file: self.name.clone(), at: self.end.load(Relaxed), source }
     }

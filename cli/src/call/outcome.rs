@@ -3,24 +3,38 @@
 use std::collections::HashMap;
 
 use genuma_reads::{Lane, NORMAL, TUMOUR};
+use genuma_somatic::errors::Errors;
 use genuma_somatic::event::Event;
 use genuma_somatic::lay::Recruit;
-use genuma_somatic::locus::Call;
+use genuma_somatic::locus::{Call, Locus};
 use genuma_somatic::outcome::{Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
 use genuma_somatic::pipeline::{Finished, Job};
+use genuma_somatic::recruit::Kept;
 use genuma_somatic::vcf::Line;
+use genuma_work::parallel::in_order;
+use genuma_work::spill;
 
 use crate::command;
+use crate::report::call::with_pictures;
 
 /// Gathers all that is shown; `lines` are those of the VCF.
-pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
+///
+/// # Errors
+/// What memory had no room for cannot be read.
+pub fn of(job: &Job, finished: &mut Finished, lines: &[Line]) -> Result<Outcome, spill::Error> {
     let records = first_records(lines);
     let reported = |(i, event): (usize, &Event)| {
         let id = format!("g{}", i + 1);
-        records.get(id.as_str()).map(|record| report(id.clone(), record, event, finished))
+        records.get(id.as_str()).map(|record| (i, report(id.clone(), record, event)))
     };
-    Outcome {
+    let (events, mut calls): (Vec<usize>, Vec<Reported>) =
+        finished.events.iter().enumerate().filter_map(reported).unzip();
+    let drawn = with_pictures(&calls);
+    let of_events: Vec<usize> = drawn.iter().map(|&call| events[call]).collect();
+    let pictures = pictures(finished, &of_events, job.means.threads)?;
+    drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
+    Ok(Outcome {
         command: command::line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         inputs: [NORMAL, TUMOUR].map(|sample| inputs(&job.lanes, sample)),
@@ -34,8 +48,8 @@ pub fn of(job: &Job, finished: &Finished, lines: &[Line]) -> Outcome {
         errors: finished.errors.learned.clone(),
         strangers: finished.strangers,
         sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
-        calls: finished.events.iter().enumerate().filter_map(reported).collect(),
-    }
+        calls,
+    })
 }
 
 fn inputs(lanes: &[Lane], sample: u8) -> Vec<String> {
@@ -57,7 +71,7 @@ fn first_records(lines: &[Line]) -> HashMap<&str, Record<'_>> {
     records
 }
 
-fn report(id: String, record: &Record<'_>, event: &Event, finished: &Finished) -> Reported {
+fn report(id: String, record: &Record<'_>, event: &Event) -> Reported {
     let call = &event.calls[0];
     Reported {
         id,
@@ -71,7 +85,7 @@ fn report(id: String, record: &Record<'_>, event: &Event, finished: &Finished) -
         normal: call.genotype.normal,
         tumour: call.genotype.tumour,
         contig: format!("t{}", call.locus + 1),
-        picture: draw(call, finished),
+        picture: Picture::default(),
     }
 }
 
@@ -88,8 +102,25 @@ fn other_end(record: &Record<'_>) -> Option<(String, u64)> {
 /// Pairs of a sample that have the change, and others, among which those are chosen that a picture shows: many times as many as it does.
 const CANDIDATES: usize = 200;
 
-fn draw(call: &Call, finished: &Finished) -> Picture {
-    let (locus, pairs) = (&finished.loci[call.locus], &finished.pairs);
+/// The reads of some events, side by side.
+fn pictures(finished: &mut Finished, wanted: &[usize], threads: usize) -> Result<Vec<Picture>, spill::Error> {
+    let Finished { ranges, events, errors, .. } = finished;
+    let call = |i: usize| &events[wanted[i]].calls[0];
+    let mut by_locus: Vec<Vec<usize>> = vec![Vec::new(); ranges.loci().len()];
+    (0..wanted.len()).for_each(|i| by_locus[call(i).locus].push(i));
+    let mut pictures = vec![Picture::default(); wanted.len()];
+    ranges.for_each(|loci, contigs, pairs| {
+        let here: Vec<usize> = contigs.iter().flat_map(|&c| by_locus[c as usize].iter().copied()).collect();
+        let draw = |(): &mut (), i: usize| draw(call(here[i]), loci, pairs, errors);
+        let drawn = in_order(here.len(), threads, || (), draw);
+        here.iter().zip(drawn).for_each(|(&i, picture)| pictures[i] = picture);
+        Ok::<(), spill::Error>(())
+    })?;
+    Ok(pictures)
+}
+
+fn draw(call: &Call, loci: &[Locus], pairs: &[Kept], errors: &Errors) -> Picture {
+    let locus = &loci[call.locus];
     let Some(finding) = locus.contig.findings.get(call.finding) else { return Picture::default() };
     let mut left = [[CANDIDATES; 2]; 2];
     let recruits: Vec<Recruit> = locus
@@ -106,7 +137,7 @@ fn draw(call: &Call, finished: &Finished) -> Picture {
         .flatten()
         .copied()
         .collect();
-    let evidence = locus.evidence_of(&recruits, &finished.loci, pairs, &finished.errors);
+    let evidence = locus.evidence_of(&recruits, loci, pairs, errors);
     let votes = evidence.votes(call.finding).concat();
     let scene = Scene { contig: &locus.contig, finding, recruits: &recruits, pairs, votes: &votes };
     picture(&scene, |pair| evidence.molecules().is_copy(pair))

@@ -45,7 +45,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// A file cannot be written; then none appears.
-    pub fn write(self, job: &Job, finished: &Finished) -> anyhow::Result<Outcome> {
+    pub fn write(self, job: &Job, finished: &mut Finished) -> anyhow::Result<Outcome> {
         let Outputs { folder, mut page } = self;
         let file = |name: &str| folder.join(name);
         let mut set = Set::default();
@@ -65,9 +65,9 @@ impl<'a> Outputs<'a> {
         let lines = vcf::lines(&finished.events, genome);
         output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
-        let memory = job.scanning(genome);
+        let memory = job.scanning(&finished.genome);
         output::write_supporting(&file(READS), finished, &command, job.means.threads, memory, &mut set)?;
-        let outcome = outcome::of(job, finished, &lines);
+        let outcome = outcome::of(job, finished, &lines)?;
         output::write_json(&file(SUMMARY), &summary(&outcome)?, &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
         set.add(page.complete()?);

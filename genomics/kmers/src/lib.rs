@@ -3,6 +3,7 @@ pub mod encode;
 mod packed;
 mod minimizer;
 mod superkmer;
+mod sieve;
 mod plan;
 mod nodes;
 mod extents;
@@ -24,6 +25,7 @@ pub use genuma_machine::processor::prefetch;
 pub use nodes::NodeShare;
 pub use pipeline::{Scattered, count};
 pub use plan::least_memory;
+pub use sieve::{Sieve, Sifter};
 pub use sorted::Sorted;
 
 /// Smallest k: the tests use it; the genomes of interest start at 24.

@@ -31,7 +31,11 @@ pub struct Minimizers {
 impl Minimizers {
     /// For the roots of `k`-mers.
     pub fn new(k: u32) -> Self {
-        let m = minimizer_length(k);
+        Self::with_length(k, minimizer_length(k))
+    }
+
+    /// The same with minimizers of `m` bases, 16 and k-2 at most.
+    pub fn with_length(k: u32, m: u32) -> Self {
         let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
         Self { m, window, roots: 0, hashes, spare, changes }
@@ -200,6 +204,11 @@ mod tests {
                 let mut reversed = of_roots(&mut minimizers, &other, 0, len);
                 reversed.reverse();
                 assert_eq!(reversed, expected);
+                // The longest that a hash can be of.
+                let m = (k - 2).min(16);
+                let longer: Vec<u32> =
+                    seq.windows(k as usize).map(|w| by_definition(&w[1..w.len() - 1], m)).collect();
+                assert_eq!(of_roots(&mut Minimizers::with_length(k, m), &read, 0, len), longer, "{m}");
                 let start = (len - k as usize) / 2;
                 assert_eq!(of_roots(&mut minimizers, &read, start, len - start), expected[start..]);
             }

@@ -53,6 +53,11 @@ impl Cutter {
         Self { k: k as usize, lowest, minimizers: Minimizers::new(k), read: Codes::default() }
     }
 
+    /// For `k`-mers whose minimizers are of `m` bases, 16 and k-2 at most.
+    pub fn with_minimizers(k: u32, m: u32) -> Self {
+        Self { minimizers: Minimizers::with_length(k, m), ..Self::new(k, 0) }
+    }
+
     /// Calls `emit` with every super-k-mer of the read, in order, and returns the read's packed bases.
     #[inline]
     pub fn cut(&mut self, mate: Mate<'_>, mut emit: impl FnMut(SuperKmer)) -> Packed<'_> {

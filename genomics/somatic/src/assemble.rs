@@ -9,13 +9,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
-use crate::label::{KmerHit, Labelled, Read};
+use crate::label::{Labelled, Read};
 use crate::molecule::lot;
 use crate::select::beyond_errors;
+use crate::sought::KmerHit;
 
 /// A read laid on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,6 +253,7 @@ impl Group<'_> {
             self.carried(number, consensus.get(range.clone())?).then_some(range)
         };
         let Some(seeds) = window(seed).filter(|_| !stack.is_empty()) else { return Err(Refused::Few) };
+        let seeds_span = seeds.len();
         let range = columns.trusted(seeds.start, seeds.len());
         let reads = stack.iter().map(|s| (s.placed.at, &s.read));
         let range = columns.read_across(range, seeds, &consensus, reads);
@@ -272,6 +275,10 @@ impl Group<'_> {
         }
         let core = columns.start + core.start as i32..columns.start + core.end as i32;
         if !well_read(&stack, &core) {
+            return Err(Refused::Poor);
+        }
+        let poor = |at: usize| columns.weight_of(at, consensus[at]) < BELIEVED;
+        if changed_base(&novel, seeds_span, range.start, &stack, &columns).is_some_and(poor) {
             return Err(Refused::Poor);
         }
         let shift = columns.start + range.start as i32;
@@ -381,12 +388,15 @@ impl Group<'_> {
     }
 }
 
+/// Sum of base qualities from which a changed base is believed: two good ones.
+pub const BELIEVED: u16 = 50;
+
 /// Quality of a base that a sequencing error seldom has.
 const GOOD: u8 = 20;
 
 /// Whether enough pairs have good bases where all the interesting k-mers overlap: there the change itself lies. With
 /// no such place (a long change) there is nothing to doubt.
-fn well_read(stack: &[Stacked], core: &std::ops::Range<i32>) -> bool {
+fn well_read(stack: &[Stacked], core: &Range<i32>) -> bool {
     if core.is_empty() {
         return true;
     }
@@ -399,6 +409,39 @@ fn well_read(stack: &[Stacked], core: &std::ops::Range<i32>) -> bool {
     let mut pairs: Vec<u32> = stack.iter().filter(good).map(|s| s.placed.pair).collect();
     pairs.dedup();
     pairs.len() >= FEWEST
+}
+
+/// The column of the base that a stack differs in from the normal, where it is one base as far as the stack tells.
+///
+/// A changed base makes a row of novel k-mers: it is the last base of the first of them and the first base of the last. Either end of the
+/// row tells which base it is, unless the k-mer beyond is not novel because fewer than [`FEWEST`] reads have it. Two ends that tell
+/// different bases are of another change, and so may be several rows.
+fn changed_base(
+    novel: &[bool],
+    k: usize,
+    from: usize,
+    stack: &[Stacked],
+    columns: &Columns,
+) -> Option<usize> {
+    let start = novel.iter().position(|&n| n)?;
+    let end = start + novel[start..].iter().position(|&n| !n).unwrap_or(novel.len() - start);
+    if novel[end..].contains(&true) || end - start < k {
+        return None;
+    }
+    let (start, end) = (from + start, from + end);
+    let read = |window: Range<usize>| {
+        let covers = |s: &&Stacked| {
+            let at = (s.placed.at - columns.start) as usize;
+            at <= window.start && at + s.read.seq.len() >= window.end
+        };
+        stack.iter().filter(covers).take(FEWEST).count() == FEWEST
+    };
+    let left = (start > 0 && read(start - 1..start - 1 + k)).then(|| start + k - 1);
+    let right = read(end + 1 - k..end + 1).then(|| end - k);
+    match (left, right) {
+        (Some(left), Some(right)) => (left == right).then_some(left),
+        (left, right) => left.or(right),
+    }
 }
 
 /// Start of a hit in the oriented read.

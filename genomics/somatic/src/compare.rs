@@ -7,7 +7,7 @@ use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
 
 use crate::affine::{self, Step};
-use crate::assemble::Contig;
+use crate::assemble::{BELIEVED, Contig};
 use crate::change::{Change, left_align};
 use crate::pieces::{End, NEAR, Piece, best_pieces};
 use crate::tract::LONGEST_UNIT;
@@ -49,9 +49,6 @@ fn repeats(bases: &[&u8]) -> usize {
 /// Bases between two pieces that may have been turned round, at least, and how far beyond them in the genome is looked.
 const SHORTEST_TURN: usize = 25;
 const TURN_MARGIN: usize = 30;
-
-/// Sum of base qualities from which a changed base is believed: two good ones.
-const BELIEVED: u16 = 50;
 
 /// How far two sequences agree side by side, by the best score of matches less four a mismatch.
 fn on_diagonal<'a>(query: impl Iterator<Item = &'a u8>, target: impl Iterator<Item = &'a u8>) -> usize {

@@ -31,6 +31,16 @@ pub struct Evidence<'a> {
     molecules: Molecules,
 }
 
+/// What kind of errors look like finding `f` of a contig.
+pub fn kind(contig: &Compared, f: usize) -> Kind {
+    let substitutes = |a: &[u8], b: &[u8]| a.len() == b.len();
+    match &contig.findings[f].change {
+        Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => Kind::Common,
+        Change::Allele { .. } if repeat::in_run(contig, f) => Kind::Common,
+        _ => Kind::Rare,
+    }
+}
+
 impl<'a> Evidence<'a> {
     /// Weighs the reads laid on a contig by `haplotypes`, the contig itself first.
     pub fn of(
@@ -110,14 +120,7 @@ impl<'a> Evidence<'a> {
 
     /// What kind of errors look like finding `f`.
     pub fn kind(&self, f: usize) -> Kind {
-        let substitutes = |a: &[u8], b: &[u8]| a.len() == b.len();
-        match &self.contig.findings[f].change {
-            Change::Allele { reference, alternative, .. } if substitutes(reference, alternative) => {
-                Kind::Common
-            }
-            Change::Allele { .. } if repeat::in_run(self.contig, f) => Kind::Common,
-            _ => Kind::Rare,
-        }
+        kind(self.contig, f)
     }
 
     /// What the molecules of both samples say of finding `f`, by sample, in the order of their pairs.

@@ -76,7 +76,8 @@ pub fn group(labelled: &[Labelled], parting: &[bool], fewest: usize) -> Grouped 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label::{KmerHit, Read};
+    use crate::label::Read;
+    use crate::sought::KmerHit;
 
     fn pair(ranks: &[u32]) -> Labelled {
         let hits = ranks.iter().map(|&rank| KmerHit { at: 0, span: 31, rank, forward: true }).collect();

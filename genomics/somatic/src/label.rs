@@ -3,27 +3,13 @@
 use std::cmp::Reverse;
 
 use genuma_kmers::Prepare;
-use genuma_kmers::encode::kmers;
 use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
-use crate::kmer_map::KmerMap;
 use crate::molecule::{Mates, Molecules};
 use crate::select::{GOOD, Pick, beyond_errors, beyond_good_errors};
+use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
-
-/// Where an interesting k-mer stands in a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KmerHit {
-    /// First base in the read as sequenced.
-    pub at: u32,
-    /// Bases: k, or more for a tandem repeat with its flanks.
-    pub span: u32,
-    /// Rank of the k-mer in the list of interesting ones.
-    pub rank: u32,
-    /// Whether the canonical strand is the read's own.
-    pub forward: bool,
-}
 
 /// One read, kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -103,17 +89,12 @@ impl Prepare for Spelling {
     }
 }
 
-/// The k-mers of a sequence that are in `map`, appended to `out` by position.
-pub fn lookup(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
-    let all = kmers(seq, k).map(|(at, kmer)| ((at as u32, kmer.forward <= kmer.reverse), kmer.canonical()));
-    map.get_all(all, |(at, forward), rank| out.push(KmerHit { at, span: k, rank, forward }));
-}
-
 /// The interesting k-mers of one read, appended to `out` by position; repeats that were spelled come last.
-pub fn hits(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
-    lookup(seq, k, map, out);
+pub fn hits(seq: &[u8], sought: &Sought, looking: &mut Looking, out: &mut Vec<KmerHit>) {
+    sought.find(seq, looking, out);
     tract::for_each(seq, |tract| {
-        let hit = tract::spell(seq, tract, k).and_then(|s| map.get(s.kmer).map(|rank| (s, rank)));
+        let hit =
+            tract::spell(seq, tract, sought.k()).and_then(|s| sought.rank(s.kmer).map(|rank| (s, rank)));
         out.extend(hit.map(|(s, rank)| KmerHit {
             at: s.at as u32,
             span: s.span as u32,
@@ -123,11 +104,11 @@ pub fn hits(seq: &[u8], k: u32, map: &KmerMap, out: &mut Vec<KmerHit>) {
     });
 }
 
-/// Finds the k-mers of `map` in both mates; `found` is overwritten. Says whether there is any.
-pub fn search(pair: Pair<'_>, k: u32, map: &KmerMap, found: &mut [Vec<KmerHit>; 2]) -> bool {
+/// Finds what is sought in both mates; `found` is overwritten. Says whether there is any.
+pub fn search(pair: Pair<'_>, sought: &Sought, looking: &mut Looking, found: &mut [Vec<KmerHit>; 2]) -> bool {
     for (mate, found) in pair.mates.iter().zip(found.iter_mut()) {
         found.clear();
-        hits(mate.seq, k, map, found);
+        hits(mate.seq, sought, looking, found);
     }
     found.iter().any(|h| !h.is_empty())
 }

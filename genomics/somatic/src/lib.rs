@@ -2,6 +2,7 @@
 pub mod tract;
 pub mod select;
 pub mod kmer_map;
+pub mod sought;
 pub mod molecule;
 pub mod label;
 pub mod group;
@@ -25,6 +26,7 @@ pub mod evidence;
 pub mod genotype;
 mod fold_back;
 pub mod locus;
+pub mod ranges;
 pub mod neighbours;
 pub mod event;
 pub mod picture;

@@ -10,7 +10,7 @@ use crate::fold_back;
 use crate::genotype::{self, Filter, Genotype, Kind};
 use crate::haplotype;
 use crate::label::Read;
-use crate::lay::{self, Recruit};
+use crate::lay::Recruit;
 use crate::recruit::Kept;
 use crate::slippage::{self, Repeat};
 use crate::vote::{Shared, Vote};
@@ -32,7 +32,7 @@ pub struct Call {
     pub locus: usize,
     /// Index of the finding on its contig.
     pub finding: usize,
-    /// Pairs with the tumour allele that stand for their molecules: indices into [`crate::recruit::Recruited::pairs`].
+    /// Pairs with the tumour allele that stand for their molecules, ascending: indices into the pairs of the locus' range.
     pub supporting: Vec<u32>,
     /// Small changes of the contig, of those after this one, that the same molecules have.
     pub in_phase: Vec<Change>,
@@ -43,8 +43,12 @@ pub struct Call {
 pub struct Locus {
     /// The contig as compared.
     pub contig: Compared,
-    /// The reads laid on it, by pair and mate.
+    /// The reads laid on it, by pair and mate, where they are in memory.
     pub recruits: Vec<Recruit>,
+    /// How many they are.
+    pub laid: usize,
+    /// Pairs of the normal and of the tumour among them.
+    pub pairs: [usize; 2],
     /// One pair in so many was kept here, normal and tumour.
     pub thinned: [u32; 2],
     /// Other loci that show other changes of the same place, by index.
@@ -89,10 +93,19 @@ pub fn find_rivals(loci: &mut [Locus]) -> u64 {
 /// Small changes on one contig from which it is not a changed place but another one.
 const DIVERGENT: usize = 10;
 impl Locus {
-    /// Lays pairs (`members`, indices into `pairs`) on a contig.
-    pub fn new(contig: Compared, members: &[u32], pairs: &[Kept], thinned: [u32; 2]) -> Locus {
-        let recruits = lay::lay(&contig, members, pairs);
-        Locus { contig, recruits, thinned, rivals: Vec::new() }
+    /// A contig without reads, of a place of which one pair in so many was kept.
+    pub fn new(contig: Compared, thinned: [u32; 2]) -> Locus {
+        Locus { contig, recruits: Vec::new(), laid: 0, pairs: [0; 2], thinned, rivals: Vec::new() }
+    }
+
+    /// Gives it the reads that were laid on it, of `pairs`.
+    pub fn take_reads(&mut self, recruits: Vec<Recruit>, pairs: &[Kept]) {
+        self.laid = recruits.len();
+        self.pairs = [0; 2];
+        for mates in recruits.chunk_by(|a, b| a.pair == b.pair) {
+            self.pairs[usize::from(pairs[mates[0].pair as usize].sample)] += 1;
+        }
+        self.recruits = recruits;
     }
 
     /// Whether it has too many small changes for each to have a haplotype of its own.

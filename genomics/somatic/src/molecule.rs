@@ -100,7 +100,7 @@ mod tests {
 
     fn pair(sample: u8, mates: [&[u8]; 2]) -> Kept {
         let read = |seq: &[u8]| Read { seq: seq.to_vec(), qual: vec![30; seq.len()] };
-        Kept { sample, name: vec![], mates: mates.map(read), contigs: vec![] }
+        Kept { sample, name: vec![], mates: mates.map(read), id: 0, contigs: vec![] }
     }
 
     #[test]

@@ -54,6 +54,11 @@ fn neighbours(contig: &Compared) -> Vec<[usize; 2]> {
     order.windows(2).filter(adjacent).map(|two| [two[0], two[1]]).collect()
 }
 
+/// Whether a contig shows neighbouring substitutions.
+pub fn has_neighbours(contig: &Compared) -> bool {
+    !neighbours(contig).is_empty()
+}
+
 /// Two neighbouring substitutions by the change they make together, and the molecules of both samples that show them.
 pub type Neighbours = (Change, Shared);
 

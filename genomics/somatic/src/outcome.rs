@@ -67,7 +67,7 @@ pub struct Reported {
     pub tumour: Support,
     /// Name of the tumour contig in contigs.fa.
     pub contig: String,
-    /// The reads side by side.
+    /// The reads side by side; nothing of calls whose reads are not shown.
     pub picture: Picture,
 }
 

@@ -8,13 +8,13 @@ use std::path::Path;
 use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template};
 use genuma_align::indexed::{self, IndexedFile, Place, Records};
 use genuma_reads::fasta::Reference;
-use genuma_reads::{NORMAL, TUMOUR};
 use genuma_work::publish::{AtomicFile, Set};
 use serde::Serialize;
 
 use crate::change::Change;
 use crate::compare::{Compared, Finding};
 use crate::pipeline::Finished;
+use crate::recruit::Kept;
 use crate::vcf::Line;
 
 /// Why a result could not be written.
@@ -32,6 +32,9 @@ pub enum Error {
     /// The BAM cannot be made.
     #[error(transparent)]
     Bam(#[from] bam::Error),
+    /// What memory had no room for cannot be read.
+    #[error(transparent)]
+    Spill(#[from] genuma_work::spill::Error),
 }
 
 /// Read groups and sample names, by sample: those of the VCF's columns.
@@ -84,13 +87,10 @@ pub fn write_vcf(
 /// The file cannot be written.
 pub fn write_contigs(path: &Path, finished: &Finished, set: &mut Set) -> Result<(), Error> {
     let mut file = AtomicFile::create(path)?;
-    for (c, locus) in finished.loci.iter().enumerate() {
+    for (c, locus) in finished.ranges.loci().iter().enumerate() {
         let contig = &locus.contig;
-        let mut pairs: Vec<u32> = locus.recruits.iter().map(|r| r.pair).collect();
-        pairs.dedup();
-        let of = |sample: u8| pairs.iter().filter(|&&p| finished.pairs[p as usize].sample == sample).count();
         let (seq, places) = (&contig.seq[contig.assembled.clone()], places(contig, &finished.genome));
-        let (tumour, normal, n) = (of(TUMOUR), of(NORMAL), c + 1);
+        let ([normal, tumour], n) = (locus.pairs, c + 1);
         writeln!(file, ">t{n} length={} tumour_pairs={tumour} normal_pairs={normal}{places}", seq.len())?;
         write_bases(&mut file, seq)?;
         if finished.on_reference
@@ -145,12 +145,26 @@ fn normal_allele<'a>(contig: &Compared, finding: &'a Finding) -> &'a [u8] {
     all.get(start..end).unwrap_or_default()
 }
 
-/// The pairs that speak for the tumour allele of any call, whether it passed or not: indices of [`Finished::pairs`],
-/// ascending.
-pub fn supporting(finished: &Finished) -> Vec<u32> {
-    let calls = finished.events.iter().flat_map(|e| &e.calls);
-    let all: BTreeSet<u32> = calls.flat_map(|c| c.supporting.iter().copied()).collect();
-    all.into_iter().collect()
+/// The pairs that speak for the tumour allele of any call, whether it passed or not, each once, by sample, name and bases.
+///
+/// # Errors
+/// What memory had no room for cannot be read.
+pub fn supporting(finished: &mut Finished) -> Result<Vec<Kept>, Error> {
+    let mut of_locus: Vec<Vec<u32>> = vec![Vec::new(); finished.ranges.loci().len()];
+    for call in finished.events.iter().flat_map(|e| &e.calls) {
+        of_locus[call.locus].extend(&call.supporting);
+    }
+    let mut all: Vec<Kept> = Vec::new();
+    finished.ranges.for_each(|_, contigs, pairs| {
+        let mut own: Vec<u32> = contigs.iter().flat_map(|&c| of_locus[c as usize].iter().copied()).collect();
+        own.sort_unstable();
+        own.dedup();
+        all.extend(own.into_iter().map(|pair| pairs[pair as usize].clone()));
+        Ok::<(), Error>(())
+    })?;
+    all.sort_unstable();
+    all.dedup_by_key(|pair| pair.id);
+    Ok(all)
 }
 
 /// Writes the supporting pairs of both samples, aligned to the reference, as a sorted BAM with its index. Without a
@@ -160,7 +174,7 @@ pub fn supporting(finished: &Finished) -> Vec<u32> {
 /// A file cannot be written.
 pub fn write_supporting(
     path: &Path,
-    finished: &Finished,
+    finished: &mut Finished,
     command: &str,
     threads: usize,
     memory: u64,
@@ -169,10 +183,10 @@ pub fn write_supporting(
     if !finished.on_reference {
         return Ok(());
     }
-    let templates: Vec<Template<'_>> = supporting(finished)
-        .into_iter()
-        .map(|p| {
-            let pair = &finished.pairs[p as usize];
+    let pairs = supporting(finished)?;
+    let templates: Vec<Template<'_>> = pairs
+        .iter()
+        .map(|pair| {
             let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
             Template { name: &pair.name, group: usize::from(pair.sample), mates }
         })
@@ -212,6 +226,7 @@ mod tests {
     use crate::lay::{OFFSETS, Recruit};
     use crate::ledger::Ledger;
     use crate::locus::{Call, Locus};
+    use crate::ranges::Ranges;
     use crate::recruit::Kept;
     use crate::select::Depths;
     use crate::slippage::Slippage;
@@ -471,7 +486,13 @@ mod tests {
             let from = usize::from(10 * i);
             let seqs = [contig[from..from + 150].to_vec(), revcomp(&chr1[1_200 + from..1_350 + from])];
             let mates = seqs.map(|seq| label::Read { qual: vec![30; seq.len()], seq });
-            Kept { name: format!("p{i}").into(), sample: u8::from(i > 1), mates, contigs: vec![0] }
+            Kept {
+                name: format!("p{i}").into(),
+                sample: u8::from(i > 1),
+                mates,
+                id: i.into(),
+                contigs: vec![0],
+            }
         };
         let recruit = |pair, mate| Recruit { pair, mate, forward: mate == 0, at: [0; OFFSETS] };
         let event = |supporting: &[u32]| Event {
@@ -479,14 +500,11 @@ mod tests {
             calls: vec![call(change.clone(), supporting)],
             phase_set: None,
         };
+        let pairs: Vec<Kept> = (0..5).map(pair).collect();
+        let mut locus = Locus::new(compared, [1; 2]);
+        locus.take_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
         Finished {
-            loci: vec![Locus {
-                contig: compared,
-                recruits: vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)],
-                thinned: [1; 2],
-                rivals: vec![],
-            }],
-            pairs: (0..5).map(pair).collect(),
+            ranges: Ranges::in_memory(vec![locus], pairs),
             events: vec![event(&[3, 2]), event(&[0, 3])],
             spectra: [vec![], vec![]],
             depths: Depths { kmer: [1.0; 2], error_share: 0.0 },
@@ -515,7 +533,7 @@ mod tests {
         assert_eq!(headers(&text), [tumour, ">n1 length=320 normal_of=t1"]);
         let read = Reference::read(&path).unwrap();
         let chr1 = &with.genome.contigs[0].seq;
-        assert_eq!(read.contigs[0].seq, with.loci[0].contig.seq[200..500]);
+        assert_eq!(read.contigs[0].seq, with.ranges.loci()[0].contig.seq[200..500]);
         assert_eq!(read.contigs[1].seq, chr1[850..1_170]);
         assert!(text.lines().all(|l| l.starts_with('>') || l.len() <= WIDTH));
 
@@ -534,13 +552,14 @@ mod tests {
     fn supporting_pairs_are_those_of_any_call() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("supporting.bam");
-        let without = finished(false);
-        assert_eq!(supporting(&without), [0, 2, 3]);
-        published(|set| write_supporting(&path, &without, "genuma call", 1, 1 << 30, set)).unwrap();
+        let mut without = finished(false);
+        let ids: Vec<u64> = supporting(&mut without).unwrap().iter().map(|pair| pair.id).collect();
+        assert_eq!(ids, [0, 2, 3]);
+        published(|set| write_supporting(&path, &mut without, "genuma call", 1, 1 << 30, set)).unwrap();
         assert!(!path.exists());
 
-        let finished = finished(true);
-        published(|set| write_supporting(&path, &finished, "genuma call", 2, 1 << 30, set)).unwrap();
+        let mut finished = finished(true);
+        published(|set| write_supporting(&path, &mut finished, "genuma call", 2, 1 << 30, set)).unwrap();
         let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };
         let mut found: Vec<[&str; 2]> = sam
             .lines()

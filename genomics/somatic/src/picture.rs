@@ -382,6 +382,7 @@ mod tests {
                 name: format!("r{pair}").into_bytes(),
                 sample,
                 mates: [if forward { read } else { read.reversed() }, Read::default()],
+                id: 0,
                 contigs: vec![0],
             });
             self.recruits.push(Recruit { pair, mate: 0, forward, at: [at; OFFSETS] });

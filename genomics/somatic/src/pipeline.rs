@@ -1,7 +1,7 @@
 //! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use genuma_align::scan;
 use genuma_kmers::{CountParams, RootCounters};
@@ -10,24 +10,27 @@ use genuma_reads::{Lane, Pair, TUMOUR, Trimmed, Trimmer};
 use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::parallel::in_order;
 use genuma_work::unit::{self, Store};
-use genuma_work::{Meter, Watch};
+use genuma_work::{Meter, Watch, spill};
 use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, Assembled, Contig};
 use crate::compare::{self, Compared};
 use crate::errors::{self, Errors};
 use crate::event::{self, Event};
+use crate::evidence::kind;
 use crate::fold_back::is_folded;
+use crate::genotype::{FEWEST_PAIRS, Kind};
 use crate::group::{self, Grouped};
-use crate::kmer_map::KmerMap;
-use crate::label::{self, Believed, KmerHit, Labelled, Spelling};
+use crate::label::{self, Believed, Labelled, Spelling};
 use crate::ledger::Ledger;
-use crate::locus::{self, Locus};
+use crate::locus::{self, Call};
 use crate::neighbours;
 use crate::normal;
-use crate::recruit::{self, Kept, Recruited};
+use crate::ranges::{Ranges, Recruited, Shelving};
+use crate::recruit;
 use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
 use crate::slippage::{self, Slippage};
+use crate::sought::{KmerHit, Looking, Sought};
 use crate::source;
 use crate::why::{Answer, Question, Why};
 
@@ -46,6 +49,9 @@ pub enum Error {
     /// A unit's file is not usable.
     #[error(transparent)]
     Unit(#[from] unit::Error),
+    /// What memory had no room for is not usable.
+    #[error(transparent)]
+    Spill(#[from] spill::Error),
     /// The input cannot give an answer.
     #[error("{0}")]
     Input(String),
@@ -94,10 +100,8 @@ pub struct Job {
 pub struct Finished {
     /// The sequences calls are placed on.
     pub genome: Reference,
-    /// Places where the tumour may have changed; `Call::locus` counts them.
-    pub loci: Vec<Locus>,
-    /// Pairs recruited, by sample and name.
-    pub pairs: Vec<Kept>,
+    /// Places where the tumour may have changed, with the pairs recruited for them; `Call::locus` counts them.
+    pub ranges: Ranges,
     /// What was found, by position.
     pub events: Vec<Event>,
     /// k-mer spectra of both samples.
@@ -149,6 +153,18 @@ const FOREIGN: f64 = 0.5;
 /// between strangers one base in some thousands, in one person one in millions.
 const TWO_PEOPLE: f64 = 1e-4;
 
+/// What a thread looks with, and what it found in the pair in hand.
+struct Found {
+    looking: Looking,
+    hits: [Vec<KmerHit>; 2],
+}
+
+impl Found {
+    fn new(k: u32) -> Found {
+        Found { looking: Looking::new(k), hits: Default::default() }
+    }
+}
+
 impl Job {
     /// From reads to judged events.
     pub fn run(&self, watch: &dyn Watch) -> Result<Finished, Error> {
@@ -189,11 +205,10 @@ impl Job {
         let index = recruit::Index::new(&contigs, self.params.k, genome.as_ref(), self.means.threads);
         ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);
         ledger.made("recruit", "of them without a k-mer of their own", index.nowhere_unique);
-        let Recruited { pairs, thinned } =
-            self.store.unit("recruit", &mut costs, || self.recruit(&index, contigs.len(), watch))?;
+        let recruited = self.store.unit("recruit", &mut costs, || self.recruit(&index, &contigs, watch))?;
         drop(index);
-        ledger.made("recruit", "pairs kept", pairs.len() as u64);
-        let deep = thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
+        ledger.made("recruit", "pairs kept", recruited.pairs);
+        let deep = recruited.thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
         ledger.left_out(
             "recruit",
             "of the contigs, those so deep that only one pair in several was kept",
@@ -202,51 +217,38 @@ impl Job {
         watch.begins("judge", None);
         let clock = Clock::start();
         let on_reference = genome.is_some();
-        let (genome, mut loci) = match genome {
-            Some(genome) => {
-                let members = recruit::by_contig(&pairs, contigs.len());
-                (genome, self.loci(contigs, &members, &pairs, &thinned))
-            }
-            None => self.on_normals(&assembled.contigs, contigs, &pairs, &thinned),
+        let memory = self.beside(genome.as_ref()) / 2;
+        let (work, threads) = (&self.store.work, self.means.threads);
+        let mut ranges = Ranges::new(recruited, &self.recruits(), contigs, memory, work, threads)?;
+        let genome = match genome {
+            Some(genome) => genome,
+            None => self.on_normals(&assembled.contigs, &mut ranges)?,
         };
-        let rivals = locus::find_rivals(&mut loci);
+        let rivals = locus::find_rivals(ranges.loci_mut());
         ledger.left_out(
             "judge",
             "contigs beside another, beyond the deepest that it is held against",
             rivals,
         );
-        let crowded = loci.iter().filter(|l| l.is_crowded()).count() as u64;
+        let crowded = ranges.loci().iter().filter(|l| l.is_crowded()).count() as u64;
         ledger.left_out(
             "judge",
             "contigs with so many changes that reads are not held against each alone",
             crowded,
         );
-        let errors = self.errors(&loci, &pairs);
-        let neighbours = in_order(
-            loci.len(),
-            self.means.threads,
-            || (),
-            |(), l| neighbours::weigh_neighbours(l, &loci, &pairs, &errors),
-        );
-        neighbours::join_neighbours(&mut loci, neighbours.into_iter().flatten());
-        let calls = in_order(
-            loci.len(),
-            self.means.threads,
-            || (),
-            |(), l| loci[l].judge(l, &loci[l].evidence(&loci, &pairs, &errors), self.params.least_quality),
-        );
-        let calls: Vec<_> = calls.into_iter().flatten().collect();
+        let errors = self.errors(&mut ranges)?;
+        self.join_neighbours(&mut ranges, &errors)?;
+        let calls = self.calls(&mut ranges, &errors)?;
         ledger.made("judge", "changes judged", calls.len() as u64);
         let events = event::events(calls, &library);
         ledger.made("judge", "events", events.len() as u64);
         if let Some(why) = &mut why {
-            why.judged(&loci, &events, &genome);
+            why.judged(ranges.loci(), &events, &genome);
         }
         costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,
-            loci,
-            pairs,
+            ranges,
             events,
             strangers: strangers(&counts),
             spectra: counts.spectra,
@@ -329,19 +331,20 @@ impl Job {
         &self,
         lanes: &[Lane],
         meter: &Meter,
-        may: impl Fn(Pair<'_>, &mut [Vec<KmerHit>; 2]) -> bool + Sync,
-        keep: impl Fn(Pair<'_>, u8, &mut [Vec<KmerHit>; 2]) -> Option<T> + Sync,
+        may: impl Fn(Pair<'_>, &mut Found) -> bool + Sync,
+        keep: impl Fn(Pair<'_>, u8, &mut Found) -> Result<Option<T>, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
         let states = genuma_reads::for_each_batch(
             lanes,
             self.means.threads,
             meter,
-            || (Vec::new(), <[Vec<KmerHit>; 2]>::default(), Trimmer::default()),
+            || (Vec::new(), Found::new(self.params.k), Trimmer::default()),
             |(kept, scratch, trimmer), batch| {
-                let wanted = |pair| {
-                    if may(pair, scratch) { keep(trimmer.trim(pair), batch.sample, scratch) } else { None }
-                };
-                kept.extend(batch.iter().filter_map(wanted));
+                for pair in batch.iter() {
+                    if may(pair, scratch) {
+                        kept.extend(keep(trimmer.trim(pair), batch.sample, scratch)?);
+                    }
+                }
                 Ok::<(), Error>(())
             },
         )?;
@@ -352,9 +355,9 @@ impl Job {
     fn count_asked(&self, why: &Why, watch: &dyn Watch) -> Result<(), Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("why", Some(meter.clone()));
-        let count = |pair: Pair<'_>, sample, [scratch, _]: &mut [Vec<KmerHit>; 2]| {
-            why.pair(pair, sample, scratch);
-            None
+        let count = |pair: Pair<'_>, sample, found: &mut Found| {
+            why.pair(pair, sample, &mut found.looking, &mut found.hits[0]);
+            Ok(None)
         };
         self.pass::<()>(&self.lanes, &meter, |_, _| true, count)?;
         Ok(())
@@ -365,11 +368,13 @@ impl Job {
         let meter = Arc::new(Meter::default());
         watch.begins("assemble", Some(meter.clone()));
         let k = self.params.k;
-        let map = KmerMap::new(picks.iter().map(|p| p.kmer));
+        let sought = Sought::new(k, picks.iter().map(|p| p.kmer));
         let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
-        let search = |pair: Pair<'_>, scratch: &mut [Vec<KmerHit>; 2]| label::search(pair, k, &map, scratch);
-        let mut labelled = self.pass(&tumour, &meter, search, |pair, sample, scratch| {
-            search(pair, scratch).then(|| Labelled::keep(pair, sample, scratch))
+        let search = |pair: Pair<'_>, found: &mut Found| {
+            label::search(pair, &sought, &mut found.looking, &mut found.hits)
+        };
+        let mut labelled = self.pass(&tumour, &meter, search, |pair, sample, found| {
+            Ok(search(pair, found).then(|| Labelled::keep(pair, sample, &found.hits)))
         })?;
         labelled.sort_unstable_by(|a, b| (&a.name, &a.mates).cmp(&(&b.name, &b.mates)));
         let mut ledger = Ledger::default();
@@ -443,74 +448,110 @@ impl Job {
         compared
     }
 
+    /// Memory that is left beside the reference.
+    fn beside(&self, genome: Option<&Reference>) -> u64 {
+        let contigs = genome.iter().flat_map(|genome| &genome.contigs);
+        self.means.memory.saturating_sub(contigs.map(|contig| contig.seq.len() as u64).sum())
+    }
+
     /// What a scan of the reference may take beside it.
     pub fn scanning(&self, genome: &Reference) -> u64 {
-        let bases: u64 = genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
-        self.means.memory.saturating_sub(bases) / 2
+        self.beside(Some(genome)) / 2
+    }
+
+    /// Where recruited pairs are.
+    fn recruits(&self) -> PathBuf {
+        self.store.work.join("recruit.bins")
     }
 
     /// Third pass: the pairs of both samples that overlap a change.
-    fn recruit(&self, index: &recruit::Index, contigs: usize, watch: &dyn Watch) -> Result<Recruited, Error> {
+    fn recruit(
+        &self,
+        index: &recruit::Index,
+        contigs: &[Compared],
+        watch: &dyn Watch,
+    ) -> Result<Recruited, Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("recruit", Some(meter.clone()));
         let seen = recruit::Seen::new(index);
-        let may = |pair: Pair<'_>, [scratch, _]: &mut [Vec<KmerHit>; 2]| index.may_recruit(pair, scratch);
-        let pairs = self.pass(&self.lanes, &meter, may, |pair, sample, [scratch, _]| {
-            index.recruit(pair, sample, &seen, scratch)
+        let shelving = Shelving::new(contigs, &self.recruits())?;
+        let may = |pair: Pair<'_>, found: &mut Found| {
+            index.may_recruit(pair, &mut found.looking, &mut found.hits[0])
+        };
+        self.pass::<()>(&self.lanes, &meter, may, |pair, sample, Found { looking, hits: [hits, _] }| {
+            let kept = index.recruit(pair, sample, &seen, looking, hits);
+            kept.map_or(Ok(()), |pair| shelving.put(pair))?;
+            Ok(None)
         })?;
-        Ok(index.settle(pairs, &seen, contigs))
+        Ok(shelving.settle(index, &index.deep(&seen, contigs.len()), self.means.threads)?)
     }
 
-    /// The contigs with their reads.
-    fn loci(
-        &self,
-        contigs: Vec<Compared>,
-        members: &[Vec<u32>],
-        pairs: &[Kept],
-        thinned: &[[u32; 2]],
-    ) -> Vec<Locus> {
-        let contigs: Vec<Mutex<Option<Compared>>> =
-            contigs.into_iter().map(|c| Mutex::new(Some(c))).collect();
-        let loci = in_order(
-            contigs.len(),
-            self.means.threads,
-            || (),
-            |(), c| {
-                let contig = contigs[c].lock().unwrap_or_else(|e| e.into_inner()).take();
-                contig.map(|contig| Locus::new(contig, &members[c], pairs, thinned[c]))
-            },
-        );
-        loci.into_iter().flatten().collect()
-    }
-
-    /// Without a reference: the normal side of each contig, assembled from the recruited reads, and the contigs as
+    /// Without a reference: the normal side of each contig, assembled from the recruited reads; the reads then lie on the contigs as
     /// compared with that.
-    fn on_normals(
-        &self,
-        assembled: &[Contig],
-        contigs: Vec<Compared>,
-        pairs: &[Kept],
-        thinned: &[[u32; 2]],
-    ) -> (Reference, Vec<Locus>) {
-        let (n, threads) = (contigs.len(), self.means.threads);
-        let members = recruit::by_contig(pairs, n);
-        let alone = self.loci(contigs, &members, pairs, thinned);
-        let normals = in_order(n, threads, || (), |(), c| normal::assemble(&alone[c], pairs));
+    fn on_normals(&self, assembled: &[Contig], ranges: &mut Ranges) -> Result<Reference, Error> {
+        let (n, threads) = (assembled.len(), self.means.threads);
+        let mut normals = vec![normal::Normals::default(); n];
+        ranges.for_each(|loci, contigs, pairs| {
+            let assemble = |(): &mut (), i: usize| normal::assemble(&loci[contigs[i] as usize], pairs);
+            let found = in_order(contigs.len(), threads, || (), assemble);
+            contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
         let (genome, hits) = normal::genome(&normals);
-        let compared =
-            in_order(n, threads, || (), |(), c| compare::compare(&assembled[c], &hits[c], &genome));
-        (genome, self.loci(compared, &members, pairs, thinned))
+        let compare = |(): &mut (), c: usize| compare::compare(&assembled[c], &hits[c], &genome);
+        ranges.lay_on(in_order(n, threads, || (), compare))?;
+        Ok(genome)
     }
 
     /// What the recruited reads say of their errors.
-    fn errors(&self, loci: &[Locus], pairs: &[Kept]) -> Errors {
-        let tallies = in_order(loci.len(), self.means.threads, || (), |(), l| loci[l].tallies(pairs));
-        let (mut bases, mut slips) = (errors::Tally::default(), slippage::Tally::default());
-        for (b, s) in &tallies {
-            bases.add(b);
-            slips.add(s);
+    fn errors(&self, ranges: &mut Ranges) -> Result<Errors, Error> {
+        let (threads, n) = (self.means.threads, ranges.loci().len());
+        let mut bases = errors::Tally::default();
+        let mut slips = vec![slippage::Tally::default(); n];
+        ranges.for_each(|loci, contigs, pairs| {
+            let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].tallies(pairs);
+            for (&c, (b, s)) in contigs.iter().zip(in_order(contigs.len(), threads, || (), tally)) {
+                bases.add(&b);
+                slips[c as usize] = s;
+            }
+            Ok::<(), Error>(())
+        })?;
+        let mut all = slippage::Tally::default();
+        slips.iter().for_each(|s| all.add(s));
+        Ok(Errors::of(&bases, Slippage::of(&all)))
+    }
+
+    /// Makes one change of neighbouring substitutions that no molecules part.
+    fn join_neighbours(&self, ranges: &mut Ranges, errors: &Errors) -> Result<(), Error> {
+        let mut weighed = vec![Vec::new(); ranges.loci().len()];
+        if !ranges.loci().iter().any(|locus| neighbours::has_neighbours(&locus.contig)) {
+            return Ok(());
         }
-        Errors::of(&bases, Slippage::of(&slips))
+        ranges.for_each(|loci, contigs, pairs| {
+            let weigh = |(): &mut (), i: usize| {
+                neighbours::weigh_neighbours(contigs[i] as usize, loci, pairs, errors)
+            };
+            let found = in_order(contigs.len(), self.means.threads, || (), weigh);
+            contigs.iter().zip(found).for_each(|(&c, found)| weighed[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        neighbours::join_neighbours(ranges.loci_mut(), weighed.into_iter().flatten());
+        Ok(())
+    }
+
+    /// The changes of all loci, judged, by locus.
+    fn calls(&self, ranges: &mut Ranges, errors: &Errors) -> Result<Vec<Call>, Error> {
+        let mut calls = vec![Vec::new(); ranges.loci().len()];
+        ranges.for_each(|loci, contigs, pairs| {
+            let judge = |(): &mut (), i: usize| {
+                let l = contigs[i] as usize;
+                loci[l].judge(l, &loci[l].evidence(loci, pairs, errors), self.params.least_quality)
+            };
+            let found = in_order(contigs.len(), self.means.threads, || (), judge);
+            contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        Ok(calls.into_iter().flatten().collect())
     }
 }
 
@@ -535,6 +576,11 @@ fn worth_reads(
     };
     leave_out("contigs that differ in nothing from the reference", &|c, _| c.findings.is_empty());
     leave_out("contigs whose changes rest on poor bases only", &|c, _| !c.is_well_read());
+    let common = |c: &Compared| (0..c.findings.len()).all(|f| kind(c, f) == Kind::Common);
+    leave_out(
+        "contigs of two pairs whose changes want three: wrong bases, lengths of repeats",
+        &|c, contig| contig.pairs() < FEWEST_PAIRS && common(c),
+    );
     leave_out("contigs of a few molecules that folded back on themselves", &|c, contig| {
         folds && is_folded(c, contig.pairs())
     });

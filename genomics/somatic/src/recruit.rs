@@ -18,9 +18,9 @@ use genuma_work::parallel::in_order;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::Compared;
-use crate::kmer_map::KmerMap;
-use crate::label::{KmerHit, Read, lookup};
+use crate::label::Read;
 use crate::molecule::{Mates, lot};
+use crate::sought::{KmerHit, Looking, Sought};
 
 /// Shared k-mers are taken from this many bases beyond the novel stretch.
 const REACH: usize = 40;
@@ -44,8 +44,7 @@ struct Site {
 /// The recruiting k-mers of all contigs.
 #[derive(Debug)]
 pub struct Index {
-    k: u32,
-    map: KmerMap,
+    sought: Sought,
     /// Sorted by rank.
     sites: Vec<Site>,
     /// Of each rank the first of its sites, and one more.
@@ -77,7 +76,9 @@ pub struct Kept {
     pub name: Vec<u8>,
     /// The mates.
     pub mates: [Read; 2],
-    /// The contigs, ascending.
+    /// Told apart from all others by it.
+    pub id: u64,
+    /// The contigs.
     pub contigs: Vec<u32>,
 }
 
@@ -91,13 +92,20 @@ impl Mates for Kept {
     }
 }
 
-/// What the pass has kept.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Recruited {
-    /// Pairs by sample, name and bases.
-    pub pairs: Vec<Kept>,
-    /// For each contig and sample: one pair in so many was kept.
-    pub thinned: Vec<[u32; 2]>,
+/// How deep places are, when all reads were seen.
+#[derive(Debug)]
+pub struct Deep {
+    /// Of each recruiting k-mer.
+    kmers: Vec<[u32; 2]>,
+    /// Of each contig.
+    contigs: Vec<[u32; 2]>,
+}
+
+impl Deep {
+    /// For each contig and sample: one pair in so many is kept.
+    pub fn thinned(&self) -> Vec<[u32; 2]> {
+        self.contigs.iter().map(|depth| depth.map(|n| 1 << level(n))).collect()
+    }
 }
 
 /// A candidate for recruiting.
@@ -211,23 +219,30 @@ impl Index {
             sites.push(Site { rank: kmers.len() as u32 - 1, contig });
         }
         starts.push(sites.len() as u32);
-        let map = KmerMap::new(kmers.into_iter());
-        Index { k, map, sites, starts, unique: genome.is_some(), nowhere_unique }
+        let sought = Sought::new(k, kmers.into_iter());
+        Index { sought, sites, starts, unique: genome.is_some(), nowhere_unique }
     }
 
     /// Whether a mate carries a recruiting k-mer.
-    pub fn may_recruit(&self, pair: Pair<'_>, hits: &mut Vec<KmerHit>) -> bool {
+    pub fn may_recruit(&self, pair: Pair<'_>, looking: &mut Looking, hits: &mut Vec<KmerHit>) -> bool {
         hits.clear();
         pair.mates.iter().any(|mate| {
-            lookup(mate.seq, self.k, &self.map, hits);
+            self.sought.find(mate.seq, looking, hits);
             !hits.is_empty()
         })
     }
 
     /// Keeps the pair if a mate carries a recruiting k-mer, for every contig that has it.
-    pub fn recruit(&self, pair: Pair<'_>, sample: u8, seen: &Seen, hits: &mut Vec<KmerHit>) -> Option<Kept> {
+    pub fn recruit(
+        &self,
+        pair: Pair<'_>,
+        sample: u8,
+        seen: &Seen,
+        looking: &mut Looking,
+        hits: &mut Vec<KmerHit>,
+    ) -> Option<Kept> {
         hits.clear();
-        pair.mates.iter().for_each(|mate| lookup(mate.seq, self.k, &self.map, hits));
+        pair.mates.iter().for_each(|mate| self.sought.find(mate.seq, looking, hits));
         if hits.is_empty() {
             return None;
         }
@@ -247,31 +262,33 @@ impl Index {
         }
         contigs.sort_unstable();
         contigs.dedup();
-        Some(Kept { sample, name: pair.name.to_vec(), mates: pair.mates.map(Read::keep), contigs })
+        Some(Kept { sample, name: pair.name.to_vec(), mates: pair.mates.map(Read::keep), id: 0, contigs })
     }
 
-    /// What was kept, in order, with places of extreme depth thinned alike.
-    pub fn settle(&self, mut pairs: Vec<Kept>, seen: &Seen, contigs: usize) -> Recruited {
-        let seen: Vec<[u32; 2]> = seen.0.iter().map(|s| [s[0].load(Relaxed), s[1].load(Relaxed)]).collect();
-        let depth = self.depth(&seen, contigs);
-        let mut hits = Vec::new();
-        for pair in &mut pairs {
-            let (lot, sample) = (lot(&pair.name), usize::from(pair.sample));
-            hits.clear();
-            pair.mates.iter().for_each(|mate| lookup(&mate.seq, self.k, &self.map, &mut hits));
-            pair.contigs.clear();
-            for hit in &hits {
-                let own = seen[hit.rank as usize][sample];
-                let sites = self.sites_of(hit.rank).iter().map(|s| s.contig);
-                pair.contigs.extend(sites.filter(|&c| drawn(lot, own.max(depth[c as usize][sample]))));
-            }
-            pair.contigs.sort_unstable();
-            pair.contigs.dedup();
+    /// What a thread needs to look for the k-mers.
+    pub fn looking(&self) -> Looking {
+        self.sought.looking()
+    }
+
+    /// How deep the places of so many contigs are.
+    pub fn deep(&self, seen: &Seen, contigs: usize) -> Deep {
+        let kmers: Vec<[u32; 2]> = seen.0.iter().map(|s| [s[0].load(Relaxed), s[1].load(Relaxed)]).collect();
+        Deep { contigs: self.depth(&kmers, contigs), kmers }
+    }
+
+    /// Leaves a pair those of its contigs, ascending, that keep it when all their pairs are thinned alike.
+    pub fn thin(&self, pair: &mut Kept, deep: &Deep, looking: &mut Looking, hits: &mut Vec<KmerHit>) {
+        let (lot, sample) = (lot(&pair.name), usize::from(pair.sample));
+        hits.clear();
+        pair.mates.iter().for_each(|mate| self.sought.find(&mate.seq, looking, hits));
+        pair.contigs.clear();
+        for hit in hits {
+            let own = deep.kmers[hit.rank as usize][sample];
+            let sites = self.sites_of(hit.rank).iter().map(|s| s.contig);
+            pair.contigs.extend(sites.filter(|&c| drawn(lot, own.max(deep.contigs[c as usize][sample]))));
         }
-        pairs.retain(|pair| !pair.contigs.is_empty());
-        pairs.sort_unstable();
-        let thinned = depth.into_iter().map(|depth| depth.map(|n| 1 << level(n))).collect();
-        Recruited { pairs, thinned }
+        pair.contigs.sort_unstable();
+        pair.contigs.dedup();
     }
 
     /// Pairs of each contig, by its k-mers: the most that one of them was met with, as all are unique. Where it is not known
@@ -309,7 +326,7 @@ fn drawn(lot: u64, pairs: u32) -> bool {
 /// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than 255.
 fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
     const PIECE: usize = 1 << 20;
-    let map = KmerMap::new(distinct.iter().copied());
+    let sought = Sought::new(k, distinct.iter().copied());
     let pieces: Vec<&[u8]> = genome
         .contigs
         .iter()
@@ -322,10 +339,10 @@ fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u
     let counted = in_order(
         pieces.len(),
         threads,
-        || (),
-        |(), i| {
+        || sought.looking(),
+        |looking, i| {
             let mut hits = Vec::new();
-            lookup(pieces[i], k, &map, &mut hits);
+            sought.find(pieces[i], looking, &mut hits);
             hits.into_iter().map(|h| h.rank).collect::<Vec<u32>>()
         },
     );
@@ -334,13 +351,4 @@ fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u
         copies[rank as usize] = copies[rank as usize].saturating_add(1);
     }
     copies
-}
-
-/// The kept pairs of every contig: indices into [`Recruited::pairs`], ascending.
-pub fn by_contig(pairs: &[Kept], contigs: usize) -> Vec<Vec<u32>> {
-    let mut all = vec![Vec::new(); contigs];
-    for (p, pair) in (0..).zip(pairs) {
-        pair.contigs.iter().for_each(|&c| all[c as usize].push(p));
-    }
-    all
 }

@@ -14,10 +14,10 @@ use crate::compare::Compared;
 use crate::event::Event;
 use crate::fold_back::is_folded;
 use crate::group::Grouped;
-use crate::kmer_map::KmerMap;
-use crate::label::{KmerHit, Labelled, lookup};
+use crate::label::{Labelled, hits};
 use crate::locus::{Call, Locus};
 use crate::select::Pick;
+use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
 
 /// A variant asked for.
@@ -59,7 +59,7 @@ pub struct Why {
     k: u32,
     asked: Vec<Asked>,
     kmers: Vec<u64>,
-    map: KmerMap,
+    sought: Sought,
     counts: Vec<[AtomicU32; 2]>,
 }
 
@@ -149,22 +149,18 @@ impl Why {
                 contigs: Vec::new(),
             })
             .collect();
-        let map = KmerMap::new(kmers.iter().copied());
+        let sought = Sought::new(k, kmers.iter().copied());
         let counts = kmers.iter().map(|_| Default::default()).collect();
-        Some(Why { k, asked, kmers, map, counts })
+        Some(Why { k, asked, kmers, sought, counts })
     }
 
     /// Counts the k-mers asked for in one pair.
-    pub fn pair(&self, pair: Pair<'_>, sample: u8, hits: &mut Vec<KmerHit>) {
-        hits.clear();
+    pub fn pair(&self, pair: Pair<'_>, sample: u8, looking: &mut Looking, found: &mut Vec<KmerHit>) {
+        found.clear();
         for mate in pair.mates {
-            lookup(mate.seq, self.k, &self.map, hits);
-            tract::for_each(mate.seq, |t| {
-                let rank = tract::spell(mate.seq, t, self.k).and_then(|s| self.map.get(s.kmer));
-                hits.extend(rank.map(|rank| KmerHit { at: 0, span: 0, rank, forward: true }));
-            });
+            hits(mate.seq, &self.sought, looking, found);
         }
-        for hit in hits.iter() {
+        for hit in found.iter() {
             self.counts[hit.rank as usize][usize::from(sample)].fetch_add(1, Relaxed);
         }
     }
@@ -333,7 +329,7 @@ fn verdict(e: usize, call: &Call, locus: &Locus, words: &str, genome: &Reference
         e + 1,
         shown(&call.change, genome),
         call.locus + 1,
-        locus.recruits.len(),
+        locus.laid,
         g.tumour.reference,
         g.tumour.alternative,
         g.normal.reference,

@@ -13,10 +13,12 @@ use genuma_somatic::compare::{Compared, compare};
 use genuma_somatic::errors::{Errors, OnSequence, Tally};
 use genuma_somatic::genotype::{FEWEST_PAIRS, FEWEST_RARE, Filter, Genotype, Kind, Params, judge};
 use genuma_somatic::label::{Labelled, Read};
+use genuma_somatic::lay::lay;
 use genuma_somatic::locus::{Call, Locus};
 use genuma_somatic::neighbours::{join_neighbours, weigh_neighbours};
-use genuma_somatic::recruit::{Index, Kept, Recruited, Seen};
+use genuma_somatic::recruit::{Index, Kept, Seen};
 use genuma_somatic::slippage::Slippage;
+use genuma_somatic::sought::Looking;
 use genuma_somatic::vote::Vote;
 
 /// A place of 2,000 bases with one change at its middle.
@@ -57,10 +59,10 @@ impl Place {
 fn hit(query: usize, start: usize, primary: bool) -> Hit {
     Hit {
         tid: 0,
-        ref_start: start as i64,
-        ref_end: start as i64 + 200,
-        query_start: query as i32,
-        query_end: query as i32 + 200,
+        ref_start: start,
+        ref_end: start + 200,
+        query_start: query,
+        query_end: query + 200,
         strand: Strand::Forward,
         mapq: 60,
         score: 200,
@@ -139,25 +141,30 @@ impl Weighed {
     }
 }
 
-/// Recruits pairs for a contig.
-fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> Recruited {
+/// The pairs that are recruited for a contig, and the contig with them.
+fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> (Vec<Kept>, Locus) {
     let index = Index::new(std::slice::from_ref(compared), K, Some(genome), 1);
-    let (seen, mut scratch) = (Seen::new(&index), Vec::new());
-    let kept: Vec<Kept> = pairs
+    let (seen, mut looking, mut found) = (Seen::new(&index), Looking::new(K), Vec::new());
+    let mut kept: Vec<Kept> = pairs
         .iter()
-        .filter_map(|p| lend(p, |lent| index.recruit(lent, p.sample, &seen, &mut scratch)))
+        .filter_map(|p| lend(p, |lent| index.recruit(lent, p.sample, &seen, &mut looking, &mut found)))
         .collect();
     for pair in &kept {
         let original = pairs.iter().find(|p| p.name == pair.name).unwrap();
         assert_eq!((&pair.mates, pair.sample), (&original.mates, original.sample));
     }
-    index.settle(kept, &seen, 1)
+    let deep = index.deep(&seen, 1);
+    kept.iter_mut().for_each(|pair| index.thin(pair, &deep, &mut looking, &mut found));
+    kept.retain(|pair| !pair.contigs.is_empty());
+    kept.sort_unstable();
+    let members: Vec<u32> = (0..kept.len() as u32).collect();
+    let mut locus = Locus::new(compared.clone(), deep.thinned()[0]);
+    locus.take_reads(lay(compared, &members, &kept), &kept);
+    (kept, locus)
 }
 
 fn weigh_all(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> Vec<Weighed> {
-    let Recruited { pairs, thinned } = recruit(compared, genome, pairs);
-    let members: Vec<u32> = (0..pairs.len() as u32).collect();
-    let locus = Locus::new(compared.clone(), &members, &pairs, thinned[0]);
+    let (pairs, locus) = recruit(compared, genome, pairs);
     let errors = Errors::of(&Tally::default(), Slippage::default());
     let evidence = locus.evidence(&[], &pairs, &errors);
     let weigh = |f: usize| {
@@ -345,9 +352,8 @@ fn called(normal: &[u8], tumour: &[u8], planted: &[Planted<'_>]) -> Vec<Call> {
         .iter()
         .flat_map(|&(n, sample, haplotype)| planter.plant(n, sample, haplotype, 965..1025, 20))
         .collect();
-    let Recruited { pairs, thinned } = recruit(&compared, &genome, &pairs);
-    let members: Vec<u32> = (0..pairs.len() as u32).collect();
-    let mut loci = [Locus::new(compared, &members, &pairs, thinned[0])];
+    let (pairs, locus) = recruit(&compared, &genome, &pairs);
+    let mut loci = [locus];
     let errors = Errors::of(&Tally::default(), Slippage::default());
     let neighbours = weigh_neighbours(0, &loci, &pairs, &errors);
     join_neighbours(&mut loci, neighbours);
@@ -493,16 +499,16 @@ fn a_place_of_extreme_depth_is_thinned_alike_whatever_the_order_of_reads() {
     };
     // At a common depth all stay.
     let few = planted(1000, "a");
-    let kept = recruit(&compared, &place.genome(), &few);
-    assert_eq!((kept.pairs.len(), kept.thinned[0]), (1000, [1, 1]));
+    let (kept, locus) = recruit(&compared, &place.genome(), &few);
+    assert_eq!((kept.len(), locus.thinned), (1000, [1, 1]));
 
     let mut many = planted(20_000, "b");
-    let thinned = recruit(&compared, &place.genome(), &many);
-    let one_in = thinned.thinned[0];
+    let (kept, locus) = recruit(&compared, &place.genome(), &many);
+    let one_in = locus.thinned;
     assert!(one_in[0] == 1 && one_in[1] > 1, "{one_in:?}");
     let expected = 20_000 / one_in[1] as usize;
-    assert!(thinned.pairs.len().abs_diff(expected) < expected / 10, "{}", thinned.pairs.len());
-    let with = thinned.pairs.iter().filter(|p| {
+    assert!(kept.len().abs_diff(expected) < expected / 10, "{}", kept.len());
+    let with = kept.iter().filter(|p| {
         let i: usize = std::str::from_utf8(&p.name[1..]).unwrap().parse().unwrap();
         i.is_multiple_of(4)
     });
@@ -510,7 +516,7 @@ fn a_place_of_extreme_depth_is_thinned_alike_whatever_the_order_of_reads() {
     for seed in 0..3 {
         Rng(seed).shuffle(&mut many);
         let again = recruit(&compared, &place.genome(), &many);
-        assert!(again.pairs == thinned.pairs && again.thinned == thinned.thinned, "order {seed}");
+        assert!(again == (kept.clone(), locus.clone()), "order {seed}");
     }
 }
 
@@ -531,9 +537,7 @@ fn slips_are_learned_from_the_normals_repeats() {
             planter.plant(20, TUMOUR, &slipped, 1000..1041, 20),
         ]
         .concat();
-        let Recruited { pairs, thinned } = recruit(&place.compared(), &place.genome(), &pairs);
-        let members: Vec<u32> = (0..pairs.len() as u32).collect();
-        let locus = Locus::new(place.compared(), &members, &pairs, thinned[0]);
+        let (pairs, locus) = recruit(&place.compared(), &place.genome(), &pairs);
         Slippage::of(&locus.tallies(&pairs).1).probability(1, 12, 11)
     };
     // What the tumour has may be its own; what too many of the normal's reads have is an allele.
@@ -553,16 +557,13 @@ fn kmers_of_other_places_recruit_nothing() {
     let mut planter = Planter { rng: Rng(67), made: 0 };
     let own = planter.plant(20, NORMAL, &place.normal, 1200..1220, 10);
     let others = planter.plant(20, NORMAL, &place.normal, 2340..2390, 5);
-    let kept = recruit(&place.compared(), &place.genome(), &[own.clone(), others].concat());
+    let (kept, _) = recruit(&place.compared(), &place.genome(), &[own.clone(), others].concat());
     let names = |pairs: Vec<&Vec<u8>>| -> Vec<Vec<u8>> {
         let mut names: Vec<Vec<u8>> = pairs.into_iter().cloned().collect();
         names.sort();
         names
     };
-    assert_eq!(
-        names(kept.pairs.iter().map(|p| &p.name).collect()),
-        names(own.iter().map(|p| &p.name).collect())
-    );
+    assert_eq!(names(kept.iter().map(|p| &p.name).collect()), names(own.iter().map(|p| &p.name).collect()));
 }
 
 /// Votes as good reads give them: `reference` and `alternative` of them, half on each strand and of each orientation, well inside.

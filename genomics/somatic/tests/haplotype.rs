@@ -229,7 +229,7 @@ fn loci_of_one_place_are_rivals_the_deepest_first() {
     let locus = |places: &[usize], depth: usize| {
         let bases = substitutions(&normal, places);
         let edits: Vec<Edit> = bases.iter().map(|(at, base)| (*at, 1, &base[..])).collect();
-        Locus::new(Compared { depth, ..contig(&normal, &edits) }, &[], &[], [1; 2])
+        Locus::new(Compared { depth, ..contig(&normal, &edits) }, [1; 2])
     };
     let mut loci = vec![
         locus(&[1000], 5),

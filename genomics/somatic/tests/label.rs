@@ -4,8 +4,9 @@ mod common;
 use common::{Interesting, K, READ, Rng, find, pair, replaced};
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::revcomp;
-use genuma_somatic::label::{Believed, KmerHit, Labelled, believe};
+use genuma_somatic::label::{Believed, Labelled, believe};
 use genuma_somatic::select::{GOOD, Pick};
+use genuma_somatic::sought::KmerHit;
 
 /// A haplotype of 1,000 bases with one wrong or changed base at 500.
 struct Changed {

@@ -28,16 +28,28 @@ pub struct Shown {
     pub pictures_left_out: usize,
 }
 
-/// Writes the rows of the best calls, PASS before filtered, and the pictures of the best of them.
-pub fn show(outcome: &Outcome) -> Shown {
-    let calls = &outcome.calls;
+/// Calls by index, PASS before filtered, the surest first.
+fn best(calls: &[Reported]) -> Vec<usize> {
     let mut best: Vec<usize> = (0..calls.len()).collect();
     best.sort_by(|&a, &b| {
         let rank = |i: usize| !calls[i].filters.is_empty();
         rank(a).cmp(&rank(b)).then(calls[b].quality.total_cmp(&calls[a].quality)).then(a.cmp(&b))
     });
+    best
+}
+
+/// The calls, by index, whose reads are shown: no others' need be drawn.
+pub fn with_pictures(calls: &[Reported]) -> Vec<usize> {
+    let mut drawn = best(calls);
+    drawn.truncate(MOST_PICTURES);
+    drawn
+}
+
+/// Writes the rows of the best calls, PASS before filtered, and the pictures of the best of them.
+pub fn show(outcome: &Outcome) -> Shown {
+    let calls = &outcome.calls;
+    let (mut best, drawn) = (best(calls), with_pictures(calls));
     best.truncate(MOST_ROWS);
-    let drawn: Vec<usize> = best.iter().copied().take(MOST_PICTURES).collect();
     best.sort_unstable();
     let rows = best.iter().map(|&n| row(n, &calls[n])).collect();
     let pictures: BTreeMap<String, Value> = drawn

@@ -15,6 +15,7 @@ use genuma_work::clock::UnitCost;
 
 use crate::report::BASE_STYLE;
 use crate::report::markup::{bytes, counted, duration, escape, fill, grouped, inside_script, short};
+pub use calls::with_pictures;
 use charts::CLASSES;
 
 /// The page, complete: style, plots, table and the pictures of the reads.
