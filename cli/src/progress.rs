@@ -77,7 +77,7 @@ impl Drop for Steps {
 
 /// The unit at work.
 struct Unit {
-    name: &'static str,
+    name: String,
     meter: Option<Arc<Meter>>,
     began: Instant,
     /// Absent when lines are written.
@@ -115,7 +115,7 @@ impl Progress {
 }
 
 impl Watch for Progress {
-    fn begins(&self, name: &'static str, meter: Option<Arc<Meter>>) {
+    fn begins(&self, name: &str, meter: Option<Arc<Meter>>) {
         if self.ticker.is_none() {
             return;
         }
@@ -124,7 +124,7 @@ impl Watch for Progress {
         if bar.is_none() {
             info!("{name} begins");
         }
-        *lock(&self.unit) = Some(Unit { name, meter, began: Instant::now(), bar });
+        *lock(&self.unit) = Some(Unit { name: name.to_owned(), meter, began: Instant::now(), bar });
     }
 }
 
@@ -180,7 +180,7 @@ fn line(done: u64, total: u64, since: Duration) -> String {
     )
 }
 
-fn bar(name: &'static str, metered: bool) -> ProgressBar {
+fn bar(name: &str, metered: bool) -> ProgressBar {
     let (bar, template) = if metered {
         (
             ProgressBar::new(0),
@@ -190,7 +190,7 @@ fn bar(name: &'static str, metered: bool) -> ProgressBar {
         (ProgressBar::no_length(), "{prefix:>9} {spinner} {elapsed}")
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.with_style(style).with_prefix(name)
+    bar.with_style(style).with_prefix(name.to_owned())
 }
 
 fn lock(unit: &Mutex<Option<Unit>>) -> MutexGuard<'_, Option<Unit>> {

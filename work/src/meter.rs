@@ -56,6 +56,6 @@ impl Meter {
 
 /// Told what is going on.
 pub trait Watch: Sync {
-    /// A unit begins; `meter` counts the bytes it has read, when it reads.
-    fn begins(&self, unit: &'static str, meter: Option<Arc<Meter>>);
+    /// A unit begins, or a part of one; `meter` counts the bytes it has read, when it reads.
+    fn begins(&self, unit: &str, meter: Option<Arc<Meter>>);
 }

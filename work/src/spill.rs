@@ -40,6 +40,14 @@ pub enum Error {
         /// How many they are.
         len: usize,
     },
+    /// It may grow no further.
+    #[error("{file} has reached the {:.1} GB that it may take; {}", *.limit as f64 / 1e9, .file.more_room())]
+    Full {
+        /// The file.
+        file: SpillFile,
+        /// Bytes that it may have.
+        limit: u64,
+    },
 }
 
 /// A spill file, as it is told.
@@ -101,6 +109,8 @@ pub struct Piece {
 pub struct Spill {
     name: SpillFile,
     file: OnceLock<File>,
+    /// Bytes that the file may have.
+    limit: u64,
     end: AtomicU64,
     written: AtomicU64,
     /// Places that hold nothing any more.
@@ -111,6 +121,11 @@ impl Spill {
     /// One without a name, in `folder`.
     pub fn unnamed(what: &'static str, folder: &Path) -> Spill {
         Spill::of(SpillFile { what, place: Place::In(folder.to_owned()) })
+    }
+
+    /// The same, of `limit` bytes at most.
+    pub fn within(self, limit: u64) -> Spill {
+        Spill { limit, ..self }
     }
 
     /// A new file at `path`.
@@ -131,7 +146,7 @@ impl Spill {
 
     fn of(name: SpillFile) -> Spill {
         let (end, written) = Default::default();
-        Spill { name, file: OnceLock::new(), end, written, free: Mutex::default() }
+        Spill { name, file: OnceLock::new(), limit: u64::MAX, end, written, free: Mutex::default() }
     }
 
     fn at(what: &'static str, path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Spill, Error> {
@@ -145,17 +160,29 @@ impl Spill {
         self.written.load(Relaxed)
     }
 
+    /// Most bytes that the file has had so far: places of pieces, those that hold nothing any more too.
+    pub fn peak(&self) -> u64 {
+        self.end.load(Relaxed)
+    }
+
     /// Writes `bytes` to a place of `room` bytes, which is as many for all pieces if places are [freed](Spill::free).
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The file cannot be written, or has no place left within its limit.
     pub fn write(&self, bytes: &[u8], room: usize) -> Result<Piece, Error> {
-        let file = self.file().map_err(self.refused("write"))?;
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let at = free.unwrap_or_else(|| self.end.fetch_add(room as u64, Relaxed));
+        let at = free.map_or_else(|| self.grow(room as u64), Ok)?;
+        let file = self.file().map_err(self.refused("write"))?;
         file.write_all_at(bytes, at).map_err(self.refused("write"))?;
         self.written.fetch_add(bytes.len() as u64, Relaxed);
         Ok(Piece { at, len: bytes.len() as u32, sum: XxHash3_64::oneshot(bytes) })
+    }
+
+    /// The place of another `room` bytes at the end of the file.
+    fn grow(&self, room: u64) -> Result<u64, Error> {
+        let further = |end: u64| end.checked_add(room).filter(|&end| end <= self.limit);
+        let grown = self.end.fetch_update(Relaxed, Relaxed, further);
+        grown.map_err(|_| Error::Full { file: self.name.clone(), limit: self.limit })
     }
 
     /// Reads a piece.
@@ -233,6 +260,25 @@ mod tests {
             said.starts_with("cannot write the sorting spill file in /no/such (0.0 GB so far): No such"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn a_file_grows_to_its_limit_and_no_further() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Spill::unnamed("k-mer", folder.path()).within(10_000);
+        let [first, second] = [1, 2].map(|byte| spill.write(&[byte; 3000], 4096).unwrap());
+        let said = spill.write(&[3; 3000], 4096).unwrap_err().to_string();
+        assert!(said.contains("has reached the 0.0 GB that it may take; give more memory"), "{said}");
+        spill.free(first);
+        let third = spill.write(&[3; 3000], 4096).unwrap();
+        let mut buffer = Vec::new();
+        for (byte, piece) in [(3, third), (2, second)] {
+            spill.read(&piece, &mut buffer).unwrap();
+            assert_eq!(buffer, [byte; 3000]);
+        }
+        assert_eq!((spill.peak(), spill.written()), (8192, 9000));
+        let nothing = Spill::unnamed("k-mer", Path::new("/no/such")).within(0);
+        assert!(matches!(nothing.write(b"bytes", 5), Err(Error::Full { limit: 0, .. })));
     }
 
     #[test]

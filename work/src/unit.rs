@@ -68,6 +68,21 @@ impl Store {
         self.work.join(format!("{name}.unit"))
     }
 
+    /// Units whose results are in the folder, in the order of their names; whether these are of an equal run is not looked at.
+    pub fn finished(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.work).ok();
+        let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let unit = |name: std::ffi::OsString| Some(name.to_str()?.strip_suffix(".unit")?.to_owned());
+        let mut names: Vec<String> = names.filter_map(unit).filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    }
+
+    /// Removes the result of a unit that nobody needs any more; what cannot be removed goes with the folder.
+    pub fn forget(&self, name: &str) {
+        let _ = fs::remove_file(self.path(name));
+    }
+
     /// Runs a unit, or takes its result from the work folder when an equal run has finished it.
     pub fn unit<T, E>(
         &self,
@@ -188,6 +203,7 @@ mod tests {
         assert_eq!(run(&store, &mut costs, 1).unwrap(), [1]);
         assert_eq!(run(&store, &mut costs, 2).unwrap(), [1]);
         assert_eq!([costs[0].resumed, costs[1].resumed], [false, true]);
+        assert_eq!(store.finished(), ["x"]);
         let afresh = Store { resume: false, ..store.clone() };
         assert_eq!(run(&afresh, &mut costs, 3).unwrap(), [3]);
         let other = Store { fingerprint: "k 25\nfile a".into(), ..store.clone() };
@@ -206,5 +222,7 @@ mod tests {
             let message = run(&store, &mut costs, 5).unwrap_err().to_string();
             assert!(message.contains("damaged (") && message.contains("x.unit"), "{n}: {message}");
         }
+        store.forget("x");
+        assert!(store.finished().is_empty());
     }
 }
