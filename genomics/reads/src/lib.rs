@@ -21,6 +21,8 @@ mod stream;
 
 mod check;
 
+mod estimate;
+
 pub mod fasta;
 
 pub mod dna;
@@ -32,6 +34,7 @@ pub use genuma_work::Meter;
 pub use batch::{Mate, Pair, PairBatch};
 pub use check::check_lanes;
 pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};
+pub use estimate::Estimate;
 pub use lane::{Lane, LaneFiles, Layout, NORMAL, TUMOUR};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
