@@ -104,6 +104,10 @@ pub struct Args {
     /// [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
+    /// Most of that folder that k-mers which do not fit in memory may take, such as 100G; where that is too little all reads are
+    /// read several times [default: what is free there, less a twentieth and 1G at least]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
+    scratch: Option<u64>,
     /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
@@ -119,7 +123,7 @@ fn quality(text: &str) -> Result<f64, String> {
 /// Checks everything that can be known before work starts, calls, and writes the results.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let job = args.job()?;
+    let mut job = args.job()?;
     let inputs = job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref());
     let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
     apart.map_err(|e| Usage(e.to_string()))?;
@@ -129,8 +133,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let work = WorkFolder::open(&job.store.work, args.resume)?;
     heed_interruption(&job.store.work, &folder);
 
-    let needed = room::needed(&job.lanes, job.means.memory) + room::UNITS;
-    let begun = room::check(&job.store.work, needed).and_then(|()| Ok(Outputs::begin(&args.out)?));
+    let begun = room::scratch(&job.store.work, args.scratch).and_then(|scratch| {
+        job.means.scratch = scratch;
+        Ok(Outputs::begin(&args.out)?)
+    });
     let done = begun.and_then(|outputs| call(&job, outputs));
     // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
     let undivided = signals::undivided();
@@ -193,7 +199,8 @@ impl Args {
             Some(memory) => budget::at_most_all(memory),
             None => budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2),
         };
-        let means = Means { threads, memory };
+        // What is free in the work folder is known when there is one.
+        let means = Means { threads, memory, scratch: self.scratch.unwrap_or(u64::MAX) };
         budget::check(&means, None)?;
         debug!("{threads} threads, {} of memory", sizes::show(memory));
         Ok(means)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, MAX_SAMPLES, Scattered, Sorted, least_memory};
+use genuma_kmers::{CountParams, MAX_SAMPLES, Part, Scattered, Sorted, least_memory};
 use genuma_reads::{Lane, LaneFiles, Meter, check_lanes};
 use genuma_work::Watch;
 use genuma_work::clock::{Clock, UnitCost, process_cost};
@@ -183,6 +183,8 @@ impl Args {
             threads,
             memory: memory - reserve,
             work,
+            scratch: u64::MAX,
+            part: Part::WHOLE,
         })
     }
 

@@ -15,7 +15,7 @@ const PER_THREAD: u64 = 16 << 20;
 
 /// Fails when the memory is too little for the threads and a reference of so many bases.
 pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> {
-    let Means { threads, memory } = *means;
+    let Means { threads, memory, .. } = *means;
     let counter = 2 * genuma_kmers::least_memory(threads);
     let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);
     // The sequence is in memory as letters. Rounded as it is shown, so that what is asked for is enough.
@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn too_little_is_told_with_what_is_needed() {
         let said = |memory, reference| {
-            check(&Means { threads: 2, memory }, reference).err().map(|e| e.to_string()).unwrap_or_default()
+            check(&Means { threads: 2, memory, scratch: 0 }, reference)
+                .err()
+                .map(|e| e.to_string())
+                .unwrap_or_default()
         };
         assert!(
             said(100 << 20, None)

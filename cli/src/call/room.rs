@@ -1,11 +1,10 @@
-//! Whether the work folder has room for what a call may write there.
+//! What room the work folder has for what a call or a count may write there.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use genuma_reads::Lane;
+use genuma_reads::{Estimate, Lane};
+use tracing::{debug, warn};
 
 use crate::sizes;
 
@@ -13,29 +12,53 @@ use crate::sizes;
 const SPILL_PER_BASE: f64 = 1.3;
 
 /// Bytes that the files of a call's units take at least.
-pub const UNITS: u64 = 1 << 20;
+const UNITS: u64 = 1 << 20;
 
-/// A guess at the bases in a file, from its size: gzip'd FASTQ has about two bases a byte, plain FASTQ two fifths.
-fn bases(path: &Path) -> u64 {
-    let bytes = path.metadata().map_or(0, |m| m.len());
-    let mut magic = [0; 2];
-    let gzip = File::open(path).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == [0x1f, 0x8b];
-    if gzip { bytes * 2 } else { bytes * 2 / 5 }
-}
+/// Bytes that stay free beside what a call takes by itself, at least, where there are so many.
+const MARGIN: u64 = 1 << 30;
 
-/// Bytes that a call may need on disk.
+/// Bytes that a count may need on disk.
 pub fn needed(lanes: &[Lane], memory: u64) -> u64 {
-    let bases: u64 = lanes.iter().flat_map(Lane::paths).map(bases).sum();
-    let all = (bases as f64 * SPILL_PER_BASE) as u64;
+    let all = (Estimate::of(lanes).bases as f64 * SPILL_PER_BASE) as u64;
     // A quarter of the memory at least holds bins before any of them goes to the disk.
     all.saturating_sub(memory / 4)
 }
 
-/// Fails when fewer than `needed` bytes are free in `folder`.
-pub fn check(folder: &Path, needed: u64) -> anyhow::Result<()> {
+/// Bytes that k-mers may take in `folder`: what was asked for if so much is free there, which is told if not, or what is free less a
+/// twentieth, and less 1 GiB at least if that is not more than half.
+///
+/// # Errors
+/// Fewer bytes are free than the files of finished units take.
+pub fn scratch(folder: &Path, asked: Option<u64>) -> anyhow::Result<u64> {
+    let free = free(folder)?;
+    if free < UNITS {
+        bail!(
+            "{}: {} are free, the files of finished steps need {} or more: name a work folder with more room with --work",
+            folder.display(),
+            sizes::show(free),
+            sizes::show(UNITS)
+        );
+    }
+    let most = free - (free / 20).max(MARGIN.min(free / 2));
+    let scratch = asked.unwrap_or(most).min(most);
+    if let Some(asked) = asked.filter(|&asked| asked > most) {
+        let (asked, folder) = (sizes::show(asked), folder.display());
+        warn!("--scratch: {asked} are more than is free in {folder}, and taken as {}", sizes::show(most));
+    }
+    debug!("{}: {} free, {} for k-mers", folder.display(), sizes::show(free), sizes::show(scratch));
+    Ok(scratch)
+}
+
+/// Bytes that are free where a folder is.
+fn free(folder: &Path) -> anyhow::Result<u64> {
     let stat = rustix::fs::statvfs(folder)
         .with_context(|| format!("{}: cannot tell how much room there is", folder.display()))?;
-    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Fails when fewer than `needed` bytes are free in `folder`.
+pub fn check(folder: &Path, needed: u64) -> anyhow::Result<()> {
+    let free = free(folder)?;
     if free < needed {
         bail!(
             "{}: {} are free, the run may need {}: name a work folder with more room with --work, or give more --memory",
@@ -44,12 +67,7 @@ pub fn check(folder: &Path, needed: u64) -> anyhow::Result<()> {
             sizes::show(needed)
         );
     }
-    tracing::debug!(
-        "{}: {} free, {} needed at most",
-        folder.display(),
-        sizes::show(free),
-        sizes::show(needed)
-    );
+    debug!("{}: {} free, {} needed at most", folder.display(), sizes::show(free), sizes::show(needed));
     Ok(())
 }
 
@@ -70,5 +88,19 @@ mod tests {
         assert_eq!(needed(&lanes, 1 << 30), 0);
         check(folder.path(), 1).unwrap();
         assert!(check(folder.path(), 1 << 60).unwrap_err().to_string().contains("--work"));
+    }
+
+    #[test]
+    fn scratch_is_what_is_asked_for_or_nearly_all_that_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(scratch(folder.path(), Some(0)).unwrap(), 0);
+        assert_eq!(scratch(folder.path(), Some(5000)).unwrap(), 5000);
+        let all = free(folder.path()).unwrap();
+        for asked in [None, Some(u64::MAX)] {
+            let most = scratch(folder.path(), asked).unwrap();
+            // Others write there too.
+            assert!(most >= all / 4 && most < all, "{most} of {all}");
+        }
+        assert!(scratch(&folder.path().join("none"), None).unwrap_err().to_string().contains("cannot tell"));
     }
 }

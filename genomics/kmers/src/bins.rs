@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out_from_memory_and_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let pool = Pool::new(4096, 3, 4, Nodes::here(1), dir.path()).expect("memory");
+        let pool = Pool::new(4096, 3, 4, Nodes::here(1), dir.path(), u64::MAX).expect("memory");
         let bins = Bins::new(3, pool.clone());
         let mut expected = vec![Vec::new(); 3];
         for i in 0..1000u32 {

@@ -129,6 +129,7 @@ impl CountCheckpoint {
             distinct: self.distinct,
             packed_bytes: self.packed_bytes,
             spilled_bytes: self.spilled_bytes,
+            spill_peak: 0,
             bins: self.bins,
             extra_passes: self.extra_passes,
         };

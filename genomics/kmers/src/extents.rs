@@ -65,8 +65,8 @@ pub enum Extent {
 }
 
 impl Pool {
-    /// Extents of `extent` bytes, in memory `open` that are being filled at most, and `spare` full ones; the others go to a file in
-    /// `work`.
+    /// Extents of `extent` bytes, in memory `open` that are being filled at most, and `spare` full ones; the others go to a file of
+    /// `scratch` bytes at most in `work`.
     ///
     /// # Errors
     /// The system has no memory to give.
@@ -76,8 +76,9 @@ impl Pool {
         spare: usize,
         nodes: Nodes,
         work: &Path,
+        scratch: u64,
     ) -> Result<Arc<Self>, Error> {
-        Self::with(Spill::unnamed(WHAT, work), extent, open, spare, nodes)
+        Self::with(Spill::unnamed(WHAT, work).within(scratch), extent, open, spare, nodes)
     }
 
     /// Extents of `extent` bytes, all full ones in a new file at `path`, and `open` being filled in memory.
@@ -137,6 +138,11 @@ impl Pool {
     /// Bytes written to the spill file so far.
     pub fn spilled(&self) -> u64 {
         self.spill.written()
+    }
+
+    /// Most bytes that the spill file has had so far.
+    pub fn spill_peak(&self) -> u64 {
+        self.spill.peak()
     }
 
     /// Memory of `node`, or of another when that has none left.
@@ -236,7 +242,7 @@ mod tests {
     use super::*;
 
     fn pool(spare: usize, work: &Path) -> Arc<Pool> {
-        Pool::new(4096, 1, spare, Nodes::here(1), work).expect("memory")
+        Pool::new(4096, 1, spare, Nodes::here(1), work, u64::MAX).expect("memory")
     }
 
     /// Puts `len` of the same byte away.

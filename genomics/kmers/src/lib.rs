@@ -4,6 +4,7 @@ mod packed;
 mod minimizer;
 mod superkmer;
 mod sieve;
+mod parts;
 mod plan;
 mod nodes;
 mod extents;
@@ -18,13 +19,14 @@ mod checkpoint;
 
 use std::path::PathBuf;
 
-use genuma_reads::Pair;
+use genuma_reads::{Estimate, Lane, Pair};
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
 pub use genuma_machine::processor::prefetch;
 pub use nodes::NodeShare;
+pub use parts::{Fit, MAX_PARTS, Part, in_parts};
 pub use pipeline::{Scattered, count};
-pub use plan::least_memory;
+pub use plan::{Expected, least_memory};
 pub use sieve::{Sieve, Sifter};
 pub use sorted::Sorted;
 
@@ -50,6 +52,23 @@ pub struct CountParams {
     pub memory: u64,
     /// Folder for what does not fit in `memory`.
     pub work: PathBuf,
+    /// Bytes that the file may have there.
+    pub scratch: u64,
+    /// Which k-mers are counted; the others are read, and are in [`CountStats::kmers`] only.
+    pub part: Part,
+}
+
+impl CountParams {
+    /// What the first reads of the lanes let one expect of them all.
+    pub fn expected(&self, lanes: &[Lane]) -> Expected {
+        Expected::of(&Estimate::of(lanes), self.k)
+    }
+
+    /// Fewest partitions of the k-mer space in which [`count`] will do with memory and scratch if the reads are as expected; `None` when
+    /// [`MAX_PARTS`] are too few. The parameters must be in range.
+    pub fn parts_wanted<const S: usize>(&self, expected: &Expected) -> Option<u32> {
+        plan::parts_wanted::<S>(expected, self)
+    }
 }
 
 /// Prepares the pairs that one thread counts.
@@ -100,14 +119,16 @@ pub struct Counted<P, const S: usize = 2> {
 pub struct CountStats<const S: usize = 2> {
     /// Bases read, per sample.
     pub bases: [u64; S],
-    /// K-mers counted, per sample.
+    /// K-mers of the reads, per sample, of whatever partition.
     pub kmers: [u64; S],
     /// Distinct canonical k-mers of all samples together.
     pub distinct: u64,
-    /// Bytes of all super-k-mers.
+    /// Bytes of all super-k-mers in bins.
     pub packed_bytes: u64,
     /// Bytes written to the spill file.
     pub spilled_bytes: u64,
+    /// Most bytes that the unnamed spill file had.
+    pub spill_peak: u64,
     /// Number of bins.
     pub bins: u64,
     /// Passes over bins beyond one a bin, made because a bin's table did not fit the memory.
@@ -129,6 +150,18 @@ pub enum Error {
     /// A spill file failed, or holds other bytes than were written.
     #[error(transparent)]
     Spill(#[from] genuma_work::spill::Error),
+    /// The k-mers take more than there is memory and scratch.
+    #[error(
+        "{part} of the k-mers does not fit in the memory and in the {:.1} GB of scratch space: give more of either", *.scratch as f64 / 1e9
+    )]
+    TooLarge {
+        /// Those of which partition.
+        part: Part,
+        /// Bytes that the spill file may have.
+        scratch: u64,
+        /// Share of the input that was read by then, more than 0 and at most 1.
+        read: f64,
+    },
 }
 
 #[cfg(test)]

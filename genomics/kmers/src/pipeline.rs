@@ -1,13 +1,10 @@
 //! The threads of a count, each on its node: all scatter, then all take bins, their node's first and of these the largest.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use genuma_reads::{Lane, Meter, for_each_batch};
-use genuma_work::parallel;
+use genuma_work::{parallel, spill};
 
 use crate::bins::Bins;
 use crate::collapse::Collapse;
@@ -20,12 +17,14 @@ use crate::superkmer::{Keys, records};
 use crate::tally::{Class, Harvest, Spectra, Tally};
 use crate::{AsRead, CountParams, CountStats, Counted, Error, MAX_K, MIN_K, Prepare, RootCounters};
 
-/// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`. Each thread has its pairs prepared by one `prepare`, which come
-/// back. `select` is made when all reads are read, of the k-mers of each sample; it sees every root once with all its counters
+/// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`: those of one partition, and [in all of them](crate::in_parts) each root is in one.
+/// Each thread has its pairs prepared by one `prepare`, which come
+/// back. `select` is made when all reads are read, of the k-mers of each sample, of whatever partition; it sees every root once with all its counters
 /// and pushes what it wants to keep. The picks come back sorted, so that neither bins nor threads show.
 ///
 /// # Errors
-/// Parameters out of range, reads that cannot be read, and a spill file that cannot be written or read.
+/// Parameters out of range, reads that cannot be read, and a spill file that cannot be written or read; [`Error::TooLarge`] when the bins do not
+/// fit.
 pub fn count<P: Ord + Send, const S: usize, R, F>(
     lanes: &[Lane],
     params: &CountParams,
@@ -38,7 +37,8 @@ where
     F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check(params)?;
-    let demand = Demand::new::<S>(expected_kmers(lanes), params.threads, Then::Seen);
+    let kmers = params.expected(lanes).share(params.part.of()).kmers;
+    let demand = Demand::new::<S>(kmers, params.threads, Then::Seen);
     let plan = Plan::new(&demand, params.memory);
     let (scattered, prepared) = Scattered::by_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers);
@@ -70,7 +70,8 @@ impl<const S: usize> Scattered<S> {
     /// How the memory is divided for k-mers that are to be sorted.
     pub(crate) fn plan(lanes: &[Lane], params: &CountParams) -> Result<Plan, Error> {
         check(params)?;
-        let demand = Demand::new::<S>(expected_kmers(lanes), params.threads, Then::Sorted);
+        let kmers = params.expected(lanes).share(params.part.of()).kmers;
+        let demand = Demand::new::<S>(kmers, params.threads, Then::Sorted);
         Ok(Plan::new(&demand, params.memory))
     }
 
@@ -83,7 +84,7 @@ impl<const S: usize> Scattered<S> {
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
         let (open, nodes) = (plan.bins + plan.parts, Nodes::here(params.threads));
-        let pool = Pool::new(plan.extent, open, plan.spare(), nodes, &params.work)?;
+        let pool = Pool::new(plan.extent, open, plan.spare(), nodes, &params.work, params.scratch)?;
         Self::into_pool(pool, plan, lanes, params, meter, prepare)
     }
 
@@ -103,10 +104,11 @@ impl<const S: usize> Scattered<S> {
             Scatter::<R, S>::new(&bins, params, plan.private, prepare())
         };
         let scatters =
-            for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.batch(batch))?;
+            for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.batch(batch))
+                .map_err(|error| told(error, params, meter))?;
         let (mut totals, mut prepared) = (Totals::none(), Vec::new());
         for scatter in scatters {
-            let (part, prepare) = scatter.finish()?;
+            let (part, prepare) = scatter.finish().map_err(|error| told(error, params, meter))?;
             totals.add(&part);
             prepared.push(prepare);
         }
@@ -169,6 +171,7 @@ impl<const S: usize> Scattered<S> {
             distinct: sum.distinct,
             packed_bytes: self.totals.bytes,
             spilled_bytes: self.pool.spilled(),
+            spill_peak: self.pool.spill_peak(),
             bins: self.bins.len() as u64,
             extra_passes: sum.passes - self.bins.len() as u64,
         }
@@ -214,6 +217,13 @@ impl<const S: usize> Scattered<S> {
     }
 }
 
+/// An error of scattering; that there is no more room, with how far the reading had come.
+fn told(error: Error, params: &CountParams, meter: &Meter) -> Error {
+    let Error::Spill(spill::Error::Full { .. }) = error else { return error };
+    let read = meter.bytes_done() as f64 / meter.bytes_total().max(1) as f64;
+    Error::TooLarge { part: params.part, scratch: params.scratch, read: read.clamp(1e-6, 1.0) }
+}
+
 /// Bins that wait for a thread.
 #[derive(Debug, Default)]
 struct Queue {
@@ -257,18 +267,6 @@ pub(crate) fn check(params: &CountParams) -> Result<(), Error> {
         return Ok(());
     };
     Err(Error::Params(fault))
-}
-
-/// A guess from the files' sizes; right or wrong, it decides on speed only.
-fn expected_kmers(lanes: &[Lane]) -> u64 {
-    let bases = |path: &Path| {
-        let bytes = path.metadata().map_or(0, |m| m.len());
-        let mut magic = [0; 2];
-        let gzip =
-            File::open(path).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == [0x1f, 0x8b];
-        if gzip { bytes * 2 } else { bytes * 2 / 5 }
-    };
-    lanes.iter().flat_map(Lane::paths).map(bases).sum()
 }
 
 /// What one thread counted.

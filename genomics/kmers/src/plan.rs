@@ -1,9 +1,13 @@
 //! How a counter divides its memory.
 
+use genuma_reads::Estimate;
+
 use crate::collapse::piece_bytes;
+use crate::minimizer::minimizer_length;
+use crate::parts::MAX_PARTS;
 use crate::superkmer::MAX_RECORD;
 use crate::tally::{MIN_SLOTS, slot_bytes};
-use crate::{MAX_SAMPLES, SPECTRUM_SLOTS};
+use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
 
 /// K-mers a bin should have: at 30-fold depth or more their table then fits a core's own cache.
 const KMERS_PER_BIN: u64 = 1 << 18;
@@ -24,6 +28,45 @@ const MIN_PIECES: usize = 64;
 const MAX_PIECES: usize = 8192;
 /// Fewer bins rather than smaller extents, as long as there are bins enough.
 const GOOD_EXTENT: u64 = 16 * KIB;
+
+/// What is expected of reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// K-mers.
+    pub kmers: u64,
+    /// Bytes of their super-k-mers.
+    pub bytes: u64,
+}
+
+impl Expected {
+    /// Of so many reads and bases, as `k`-mers, which may be out of range. It decides on speed only: what is wrong with it costs time.
+    pub fn of(reads: &Estimate, k: u32) -> Self {
+        let k = k.clamp(crate::MIN_K, crate::MAX_K);
+        let kmers = reads.kmers(k);
+        // A minimizer is the smallest of so many m-mers, and another one comes twice in as many k-mers and one. The head of a record, the
+        // bases that its k-mers share, and the bits that are left over in its last byte.
+        let window = u64::from(k - 1 - minimizer_length(k));
+        let records = kmers * 2 / (window + 1) + reads.reads.min(kmers);
+        let bytes = records * (8 + 3 + 2 * u64::from(k - 1)) / 8 + kmers / 4;
+        Self { kmers, bytes }
+    }
+
+    /// The same of one of `parts` partitions.
+    pub fn share(&self, parts: u32) -> Self {
+        Self { kmers: self.kmers / u64::from(parts), bytes: self.bytes / u64::from(parts) }
+    }
+}
+
+/// Fewest partitions of the k-mer space of which each is expected to fit, if not more than [`MAX_PARTS`].
+pub fn parts_wanted<const S: usize>(expected: &Expected, params: &CountParams) -> Option<u32> {
+    let fits = |&parts: &u32| {
+        let Expected { kmers, bytes } = expected.share(parts);
+        let plan = Plan::new(&Demand::new::<S>(kmers, params.threads, Then::Seen), params.memory);
+        // A sixteenth is for what the reads are other than expected.
+        bytes + bytes / 16 <= plan.holds(params.scratch)
+    };
+    (1..=MAX_PARTS).find(fits)
+}
 
 /// What the memory is divided for.
 #[derive(Debug, Clone, Copy)]
@@ -138,6 +181,13 @@ impl Plan {
     /// Full extents that may be in memory.
     pub fn spare(&self) -> usize {
         self.extents - self.bins - self.parts
+    }
+
+    /// Bytes of records that have room, about, in memory and in a spill file of `scratch` bytes; extents being filled are half full.
+    pub fn holds(&self, scratch: u64) -> u64 {
+        let extent = self.extent as u64;
+        let full = (self.spare() as u64).saturating_add(scratch / extent);
+        full.saturating_mul(extent).saturating_add(self.bins as u64 * extent / 2)
     }
 
     /// Size of the buffer each thread has for each part.

@@ -3,6 +3,7 @@
 use crate::bins::Bins;
 use crate::buffers::Buffers;
 use crate::minimizer::bin_of;
+use crate::parts::Part;
 use crate::superkmer::{Cutter, MAX_RECORD, SuperKmer, record_bytes};
 use crate::{CountParams, Error, Prepare};
 use genuma_reads::{Mate, PairBatch};
@@ -12,6 +13,8 @@ use genuma_reads::{Mate, PairBatch};
 pub struct Scatter<'a, R, const S: usize> {
     bins: usize,
     k: u32,
+    /// What goes into the bins.
+    part: Part,
     prepare: R,
     /// What the pair in hand adds to its own k-mers, and letters of a good quality for it.
     added: Vec<u8>,
@@ -28,7 +31,7 @@ pub struct Scatter<'a, R, const S: usize> {
 pub struct Totals<const S: usize> {
     /// Bases seen, per sample.
     pub bases: [u64; S],
-    /// K-mers put in bins, per sample.
+    /// K-mers seen, per sample, whatever the partition.
     pub kmers: [u64; S],
     /// Bytes put in bins.
     pub bytes: u64,
@@ -57,6 +60,7 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
         Self {
             bins: bins.len(),
             k: params.k,
+            part: params.part,
             prepare,
             added: Vec::new(),
             good: vec![u8::MAX; params.k as usize],
@@ -67,7 +71,7 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
         }
     }
 
-    /// Puts the k-mers of a batch into bins.
+    /// Puts the k-mers of a batch into bins, those of other partitions only into the totals.
     ///
     /// # Errors
     /// A sample number of `S` or more, and failure of the spill file.
@@ -76,21 +80,25 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
         if sample >= S {
             return Err(Error::Params(format!("sample {sample}: only {S} are counted, from 0 on")));
         }
-        let Self { bins, k, prepare, added, good, cutter, pieces, buffers, totals } = self;
+        let Self { bins, k, part, prepare, added, good, cutter, pieces, buffers, totals } = self;
         let mut count = |mate: Mate<'_>| {
             // Where the pieces of a read go is scattered over more memory than a core's caches hold.
             pieces.clear();
+            let mut kmers = 0;
             let packed = cutter.cut(mate, |piece| {
+                kmers += piece.kmers as u64;
+                if !part.has(piece.minimizer) {
+                    return;
+                }
                 let bin = bin_of(piece.minimizer, *bins);
                 buffers.fetch(bin);
                 pieces.push((bin, piece));
             });
-            let (mut kmers, mut all) = (0, 0);
+            let mut all = 0;
             for &(bin, piece) in pieces.iter() {
                 let bytes = record_bytes(piece.kmers, *k);
                 packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD)?);
                 buffers.wrote(bin, bytes, piece.kmers);
-                kmers += piece.kmers as u64;
                 all += bytes as u64;
             }
             totals.kmers[sample] += kmers;

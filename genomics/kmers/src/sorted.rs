@@ -438,7 +438,7 @@ mod tests {
 
     /// `n` k-mers of 12 bases, most of them in the first of four parts; a thread may sort `room` bytes at once.
     fn sorted(n: u64, room: usize, dir: &std::path::Path) -> (Sorted<1>, Vec<(u64, [u32; 1])>) {
-        let parts = Bins::new(4, Pool::new(4096, 4, 3, Nodes::here(3), dir).expect("memory"));
+        let parts = Bins::new(4, Pool::new(4096, 4, 3, Nodes::here(3), dir, u64::MAX).expect("memory"));
         let layout = Layout::new(12, 4);
         let random = &mut Random(n);
         let mut kmers = std::collections::BTreeMap::new();
@@ -459,6 +459,7 @@ mod tests {
             distinct: 0,
             packed_bytes: 0,
             spilled_bytes: 0,
+            spill_peak: 0,
             bins: 0,
             extra_passes: 0,
         };

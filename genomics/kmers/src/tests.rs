@@ -1,5 +1,6 @@
 //! The whole count against a plain map of k-mers as text.
 
+mod parts;
 mod resume;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use crate::encode::pack;
 use crate::pipeline::Scattered;
 use crate::plan::Plan;
 use crate::{
-    AsRead, CountParams, CountStats, Counted, Error, Prepare, RootCounters, SPECTRUM_SLOTS, count,
+    AsRead, CountParams, CountStats, Counted, Error, Part, Prepare, RootCounters, SPECTRUM_SLOTS, count,
     least_memory,
 };
 
@@ -87,7 +88,15 @@ impl Files {
     }
 
     fn params(&self, k: u32) -> CountParams {
-        CountParams { k, min_base_quality: 0, threads: 2, memory: 64 << 20, work: self.dir.path().into() }
+        CountParams {
+            k,
+            min_base_quality: 0,
+            threads: 2,
+            memory: 64 << 20,
+            work: self.dir.path().into(),
+            scratch: u64::MAX,
+            part: Part::WHOLE,
+        }
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use genuma_kmers::{AsRead, CountCheckpoint, CountParams, ReadCheckpoint, RootCounters, count, least_memory};
+use genuma_kmers::{
+    AsRead, CountCheckpoint, CountParams, Part, ReadCheckpoint, RootCounters, count, least_memory,
+};
 use genuma_reads::{Error, Lane, LaneFiles, Meter, NORMAL, TUMOUR, for_each_batch};
 use peak_alloc::PeakAlloc;
 
@@ -75,8 +77,15 @@ fn the_counter_allocates_no_more_than_it_is_given() {
         for_each_batch(&lanes, THREADS, &Meter::default(), || (), read).expect("read");
     });
     for memory in [least_memory(THREADS), 4 << 20, 16 << 20, 256 << 20] {
-        let params =
-            CountParams { k: 31, min_base_quality: 0, threads: THREADS, memory, work: dir.path().into() };
+        let params = CountParams {
+            k: 31,
+            min_base_quality: 0,
+            threads: THREADS,
+            memory,
+            work: dir.path().into(),
+            scratch: u64::MAX,
+            part: Part::WHOLE,
+        };
         let mapped = OnceLock::new();
         let none = |_: &RootCounters, _: &mut Vec<u64>| {
             mapped.get_or_init(slabs);

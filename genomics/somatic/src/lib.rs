@@ -5,6 +5,7 @@ pub mod kmer_map;
 pub mod sought;
 pub mod molecule;
 pub mod label;
+pub mod count;
 pub mod group;
 mod columns;
 pub mod assemble;

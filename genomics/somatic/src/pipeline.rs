@@ -1,12 +1,12 @@
 //! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use genuma_align::scan;
-use genuma_kmers::{CountParams, RootCounters};
+use genuma_kmers::{CountParams, Part};
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Pair, TUMOUR, Trimmed, Trimmer};
+use genuma_reads::{Lane, Pair, TUMOUR, Trimmer};
 use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::parallel::in_order;
 use genuma_work::unit::{self, Store};
@@ -15,20 +15,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, Assembled, Contig};
 use crate::compare::{self, Compared};
+use crate::count::{self, Counting, Counts, solid};
 use crate::errors::{self, Errors};
 use crate::event::{self, Event};
 use crate::evidence::kind;
 use crate::fold_back::is_folded;
 use crate::genotype::{FEWEST_PAIRS, Kind};
 use crate::group::{self, Grouped};
-use crate::label::{self, Believed, Labelled, Spelling};
+use crate::label::{self, Believed, Labelled};
 use crate::ledger::Ledger;
 use crate::locus::{self, Call};
 use crate::neighbours;
 use crate::normal;
 use crate::ranges::{Ranges, Recruited, Shelving};
 use crate::recruit;
-use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
+use crate::select::{Depths, Pick};
 use crate::slippage::{self, Slippage};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::source;
@@ -42,7 +43,7 @@ pub enum Error {
     Reads(#[from] genuma_reads::Error),
     /// Counting failed.
     #[error(transparent)]
-    Kmers(#[from] genuma_kmers::Error),
+    Count(#[from] count::Error),
     /// Placing failed.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),
@@ -77,6 +78,8 @@ pub struct Means {
     pub threads: usize,
     /// Memory budget of the process in bytes.
     pub memory: u64,
+    /// Bytes that k-mers which do not fit in it may take in the work folder.
+    pub scratch: u64,
 }
 
 /// A call to be made.
@@ -127,27 +130,12 @@ pub struct Finished {
 /// Bytes kept free for what is not the counter's: batches, tables, the picks.
 const RESERVE: u64 = 256 << 20;
 
-/// What the counting unit leaves.
-#[derive(Serialize, Deserialize)]
-struct Counts {
-    picks: Vec<Pick>,
-    spectra: [Vec<u64>; 2],
-    bases: [u64; 2],
-    strangers: u64,
-    trimmed: [Trimmed; 2],
-    ledger: Ledger,
-}
-
 /// What the assembling unit leaves.
 #[derive(Serialize, Deserialize)]
 struct Contigs {
     contigs: Vec<Contig>,
     ledger: Ledger,
 }
-
-/// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
-/// a tumour in a thousandth; in fixed tissue at 30x the normal may have no molecule of a fifth. All of it would be assembled.
-const FOREIGN: f64 = 0.5;
 
 /// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
 /// between strangers one base in some thousands, in one person one in millions.
@@ -174,6 +162,7 @@ impl Job {
         let mut why = genome.as_ref().and_then(|genome| Why::new(&self.why, genome, self.params.k));
         drop(genome);
         let counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
+        count::forget_parts(&self.store);
         ledger.append(&counts.ledger);
         let depths = Depths::of(&counts.spectra);
         let trimmed = &counts.trimmed[usize::from(TUMOUR)];
@@ -264,65 +253,19 @@ impl Job {
 
     /// First pass: joint counts, and the k-mers that only the tumour has.
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
-        let meter = Arc::new(Meter::default());
-        watch.begins("count", Some(meter.clone()));
         let params = CountParams {
             k: self.params.k,
             min_base_quality: self.params.min_base_quality,
             threads: self.means.threads,
             memory: self.means.memory.saturating_sub(RESERVE).max(self.means.memory / 2),
             work: self.store.work.clone(),
+            scratch: self.means.scratch,
+            part: Part::WHOLE,
         };
-        let (k, least) = (self.params.k, self.params.least_tumour);
-        let rule = OnceLock::new();
-        let (counted, spellings) = genuma_kmers::count(
-            &self.lanes,
-            &params,
-            &meter,
-            || Spelling::new(k),
-            |kmers| {
-                let depth =
-                    genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
-                let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth));
-                |root: &RootCounters, picks: &mut Vec<Pick>| rule.root(root, picks)
-            },
-        )?;
-        for (sample, name) in [(0, "normal"), (1, "tumour")] {
-            if counted.stats.kmers[sample] == 0 {
-                return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
-            }
-        }
-        let mut ledger = Ledger::default();
-        let mut trimmed = [Trimmed::default(); 2];
-        for spelling in &spellings {
-            trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
-        }
-        for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
-            let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
-            made("pairs read", trimmed.pairs);
-            made("mates that fold back on themselves", trimmed.folded);
-            let mut left_out = |what: &str, n: u64| ledger.left_out("count", &format!("{sample}: {what}"), n);
-            left_out("bases behind fragments shorter than their reads (adapters)", trimmed.adapter_bases);
-            left_out("bases of tails of quality 2 or less", trimmed.tail_bases);
-            left_out("bases of tails of G only (no light)", trimmed.dark_bases);
-        }
-        let mut picks = counted.picks;
-        // The depths are known only now.
-        let usual = usual_depth(&counted.spectra[TUMOUR as usize]);
-        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual));
-        if genome_bases.is_none() {
-            let depth = Depths::of(&counted.spectra).kmer[TUMOUR as usize];
-            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
-        }
-        ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
-        if picks.len() as f64 > FOREIGN * solid(&counted.spectra[TUMOUR as usize]) as f64 {
-            let all = picks.len();
-            picks.retain(Pick::parting);
-            let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
-            ledger.left_out("select", what, (all - picks.len()) as u64);
-        }
-        let strangers = rule.get().map_or(0, Select::strangers);
-        Ok(Counts { picks, spectra: counted.spectra, bases: counted.stats.bases, strangers, trimmed, ledger })
+        let least_tumour = self.params.least_tumour;
+        let counting =
+            Counting { lanes: &self.lanes, params, least_tumour, genome_bases, store: &self.store, watch };
+        Ok(counting.all()?)
     }
 
     /// A pass over some lanes, of which `keep` keeps what it wants of each pair, cut as in the first pass. Only pairs are cut of which `may`
@@ -585,12 +528,6 @@ fn worth_reads(
         folds && is_folded(c, contig.pairs())
     });
     all.into_iter().map(|(compared, _)| compared).collect()
-}
-
-/// k-mers that a sample has too often for errors.
-fn solid(spectrum: &[u64]) -> u64 {
-    const SOLID: usize = 8;
-    spectrum.iter().skip(SOLID).sum()
 }
 
 /// Bases known in both samples.

@@ -1,0 +1,257 @@
+//! First pass: the joint counts of both samples, and the k-mers that only the tumour has.
+//!
+//! What fits neither in memory nor in the scratch space is counted in several partitions of the k-mer space, one after the other, each in
+//! a reading of its own of all reads. A root is in one of them, and the rule of [`Select`] depends on the root and on what all reads hold: so
+//! picks and spectra of the partitions, added up, are those of a count in one. Each partition is a unit of its own until all are done.
+
+use std::sync::{Arc, OnceLock};
+
+use genuma_kmers::{CountParams, Fit, MAX_PARTS, Part, RootCounters, in_parts};
+use genuma_reads::{Lane, TUMOUR, Trimmed};
+use genuma_work::unit::{self, Store};
+use genuma_work::{Meter, Watch};
+use serde::{Deserialize, Serialize};
+
+use crate::label::Spelling;
+use crate::ledger::Ledger;
+use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
+
+/// What can stop a count.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Counting failed.
+    #[error(transparent)]
+    Kmers(#[from] genuma_kmers::Error),
+    /// A partition's file is not usable.
+    #[error(transparent)]
+    Unit(#[from] unit::Error),
+    /// The input cannot give an answer, or not with these means.
+    #[error("{0}")]
+    Input(String),
+}
+
+/// What the counting unit leaves.
+#[derive(Serialize, Deserialize)]
+pub struct Counts {
+    /// What is interesting, sorted.
+    pub picks: Vec<Pick>,
+    /// k-mer spectra of both samples.
+    pub spectra: [Vec<u64>; 2],
+    /// Bases of both samples.
+    pub bases: [u64; 2],
+    /// Roots at which the samples differ as two people do.
+    pub strangers: u64,
+    /// What was cut off the reads of each sample.
+    pub trimmed: [Trimmed; 2],
+    /// What was made and left out.
+    pub ledger: Ledger,
+}
+
+/// What is to be counted.
+pub struct Counting<'a> {
+    /// Reads of both samples.
+    pub lanes: &'a [Lane],
+    /// Of the whole space.
+    pub params: CountParams,
+    /// Fewest tumour occurrences of an interesting k-mer.
+    pub least_tumour: u32,
+    /// Known bases of the reference, if there is one.
+    pub genome_bases: Option<u64>,
+    /// Where partitions leave their results.
+    pub store: &'a Store,
+    /// Told of each reading.
+    pub watch: &'a dyn Watch,
+}
+
+/// What one partition leaves, or several together.
+#[derive(Serialize, Deserialize)]
+struct Share {
+    part: Part,
+    picks: Vec<Pick>,
+    spectra: [Vec<u64>; 2],
+    strangers: u64,
+    /// Most bytes of the spill file.
+    spilled: u64,
+    /// The same for all partitions.
+    read: Read,
+}
+
+/// What all reads hold.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Read {
+    bases: [u64; 2],
+    kmers: [u64; 2],
+    trimmed: [Trimmed; 2],
+}
+
+/// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
+/// a tumour in a thousandth; in fixed tissue at 30x the normal may have no molecule of a fifth. All of it would be assembled.
+const FOREIGN: f64 = 0.5;
+
+/// What the units of partitions are called, before their labels.
+const UNIT: &str = "count-";
+
+fn unit_name(part: Part) -> String {
+    format!("{UNIT}{}", part.label())
+}
+
+/// Partitions whose units are in the folder.
+fn parts_in(store: &Store) -> Vec<Part> {
+    let part = |name: &String| Part::from_label(name.strip_prefix(UNIT)?);
+    store.finished().iter().filter_map(part).collect()
+}
+
+/// Removes the units of partitions: the whole is done.
+pub fn forget_parts(store: &Store) {
+    parts_in(store).into_iter().for_each(|part| store.forget(&unit_name(part)));
+}
+
+impl Counting<'_> {
+    /// Counts, in as many partitions as the scratch space asks for.
+    ///
+    /// # Errors
+    /// Reads that cannot be read, a spill file or unit that cannot be written or read, a sample without k-mers, too little scratch space.
+    pub fn all(&self) -> Result<Counts, Error> {
+        let done = if self.store.resume { parts_in(self.store) } else { Vec::new() };
+        // Damage is told before hours of work.
+        let loaded: Vec<Share> = done.iter().map(|&part| self.kept(part)).collect::<Result<_, _>>()?;
+        let one = |part| match if part == Part::WHOLE { self.part(part) } else { self.kept(part) } {
+            Ok(share) => Ok(Fit::Counted(share)),
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
+            Err(error) => Err(error),
+        };
+        let scratch = self.params.scratch;
+        let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
+        let (used, made) = in_parts(self.wanted()?, &done, one, too_large)?;
+        let shares = loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made);
+        self.join(shares.collect())
+    }
+
+    /// As many partitions as are expected to suffice.
+    fn wanted(&self) -> Result<u32, Error> {
+        let expected = self.params.expected(self.lanes);
+        self.params.parts_wanted::<2>(&expected).ok_or_else(|| {
+            Error::Input(format!(
+                "about {:.0} GB of k-mers would be counted in more than {MAX_PARTS} readings of all reads: give --scratch {}G or more",
+                expected.bytes as f64 / 1e9,
+                (expected.bytes >> 34) + 1
+            ))
+        })
+    }
+
+    /// A partition from its unit, which is made if it is not there.
+    fn kept(&self, part: Part) -> Result<Share, Error> {
+        let name = unit_name(part);
+        let share: Share = self.store.unit(&name, &mut Vec::new(), || self.part(part))?;
+        if share.part != part {
+            let path = self.store.path(&name);
+            return Err(unit::Error::Damaged { path, what: "another partition" }.into());
+        }
+        Ok(share)
+    }
+
+    /// Counts a partition.
+    fn part(&self, part: Part) -> Result<Share, Error> {
+        let meter = Arc::new(Meter::default());
+        let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
+        self.watch.begins(&name, Some(meter.clone()));
+        let params = CountParams { part, ..self.params.clone() };
+        let (k, least) = (params.k, self.least_tumour);
+        let rule = OnceLock::new();
+        let (counted, spellings) = genuma_kmers::count(
+            self.lanes,
+            &params,
+            &meter,
+            || Spelling::new(k),
+            |kmers| {
+                let depth = self
+                    .genome_bases
+                    .map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
+                let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth));
+                |root: &RootCounters, picks: &mut Vec<Pick>| rule.root(root, picks)
+            },
+        )?;
+        let stats = counted.stats;
+        for (sample, name) in [(0, "normal"), (1, "tumour")] {
+            if stats.kmers[sample] == 0 {
+                return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
+            }
+        }
+        let mut trimmed = [Trimmed::default(); 2];
+        for spelling in &spellings {
+            trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
+        }
+        Ok(Share {
+            part,
+            picks: counted.picks,
+            spectra: counted.spectra,
+            strangers: rule.get().map_or(0, Select::strangers),
+            spilled: stats.spill_peak,
+            read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
+        })
+    }
+
+    /// What all partitions say together.
+    fn join(&self, shares: Vec<Share>) -> Result<Counts, Error> {
+        let parts = shares.len() as u64;
+        let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
+        let all = all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))?;
+        let Share { mut picks, spectra, strangers, spilled, read: Read { bases, trimmed, .. }, .. } = all;
+        picks.sort_unstable();
+        let mut ledger = Ledger::default();
+        ledger.made(
+            "count",
+            "partitions that the k-mers were counted in, each in a reading of all reads",
+            parts,
+        );
+        ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
+        for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
+            let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
+            made("pairs read", trimmed.pairs);
+            made("mates that fold back on themselves", trimmed.folded);
+            let mut left_out = |what: &str, n: u64| ledger.left_out("count", &format!("{sample}: {what}"), n);
+            left_out("bases behind fragments shorter than their reads (adapters)", trimmed.adapter_bases);
+            left_out("bases of tails of quality 2 or less", trimmed.tail_bases);
+            left_out("bases of tails of G only (no light)", trimmed.dark_bases);
+        }
+        // The depths are known only now.
+        let usual = usual_depth(&spectra[TUMOUR as usize]);
+        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual));
+        if self.genome_bases.is_none() {
+            let depth = Depths::of(&spectra).kmer[TUMOUR as usize];
+            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
+        }
+        ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
+        if picks.len() as f64 > FOREIGN * solid(&spectra[TUMOUR as usize]) as f64 {
+            let all = picks.len();
+            picks.retain(Pick::parting);
+            let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
+            ledger.left_out("select", what, (all - picks.len()) as u64);
+        }
+        Ok(Counts { picks, spectra, bases, strangers, trimmed, ledger })
+    }
+}
+
+impl Share {
+    /// Both together.
+    fn and(mut self, other: Share) -> Result<Share, Error> {
+        if self.read != other.read {
+            return Err(Error::Input(
+                "the reads changed while they were counted: start again without --resume, and leave them alone".into(),
+            ));
+        }
+        self.picks.extend(other.picks);
+        for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
+            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        }
+        self.strangers += other.strangers;
+        self.spilled = self.spilled.max(other.spilled);
+        Ok(self)
+    }
+}
+
+/// k-mers that a sample has too often for errors.
+pub fn solid(spectrum: &[u64]) -> u64 {
+    const SOLID: usize = 8;
+    spectrum.iter().skip(SOLID).sum()
+}
