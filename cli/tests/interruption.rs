@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Stdio};
 
-use common::{RESULTS, assert_same, called, data, genuma, names, run, scratch};
+use common::{Data, RESULTS, assert_same, called, data, genuma, names, run, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A run that has just begun a unit.
@@ -19,12 +19,16 @@ struct Begun {
 
 /// Starts a call and waits until it says that the unit begins.
 fn begin(out: &Path, unit: &str, options: &[&str]) -> Begun {
-    let mut child =
-        genuma().args(data().call_with(out, options)).stderr(Stdio::piped()).spawn().expect("genuma starts");
+    begin_call(&data().call_with(out, options), &format!("{unit} begins"))
+}
+
+/// Starts a call and waits until it says so.
+fn begin_call(call: &[String], says: &str) -> Begun {
+    let mut child = genuma().args(call).stderr(Stdio::piped()).spawn().expect("genuma starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
-    while !said.contains(&format!("{unit} begins")) {
-        assert!(stderr.read_line(&mut said).expect("lines") > 0, "{unit} never began: {said}");
+    while !said.contains(says) {
+        assert!(stderr.read_line(&mut said).expect("lines") > 0, "never '{says}': {said}");
     }
     Begun { child, stderr, said }
 }
@@ -78,6 +82,62 @@ fn a_run_killed_in_any_unit_is_resumed_to_the_same_bytes() {
         assert_eq!(said.contains("count begins"), finished.is_empty(), "{said}");
         assert_same(&out, called());
     }
+}
+
+#[test]
+fn a_run_killed_in_a_partition_goes_on_with_it() {
+    let size = ["--genome-length", "2000000", "--snvs", "40", "--indels", "20", "--svs", "0"];
+    let data = Data::simulate("partitioned", &size);
+    let whole = scratch("whole");
+    run(data.call_with(&whole, &["--memory", "1G"])).well();
+
+    let out = scratch("in-partition").join("out");
+    let little = ["--threads", "2", "--memory", "144M", "--scratch", "8M"];
+    let begun = begin_call(&data.call_with(&out, &little), "count, partition 2 of ");
+    let (code, said) = begun.end(Signal::KILL);
+    assert_eq!(code, None, "{said}");
+    assert_no_results(&out);
+    let units = || {
+        let mut units = names(&out.join(".work"));
+        units.retain(|name| name.ends_with(".unit") && !name.starts_with('.'));
+        units
+    };
+    let left = units();
+    let [first] = &left[..] else { panic!("one partition, not {left:?}") };
+    assert!(first.starts_with("count-1-of-"), "{first}");
+
+    // Damaged, it is refused before anything is counted.
+    let path = out.join(".work").join(first);
+    let good = fs::read(&path).expect("a unit");
+    let mut bad = good.clone();
+    bad[good.len() / 2] ^= 1;
+    fs::write(&path, bad).expect("a file");
+    let refused = run(data.call_with(&out, &["--resume"]));
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.stderr.contains(first) && refused.stderr.contains("damaged (checksum)"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!refused.stderr.contains("begins"), "{}", refused.stderr);
+    let other = first.replace("count-1-", "count-2-");
+    fs::write(out.join(".work").join(&other), &good).expect("a file");
+    fs::remove_file(&path).expect("a file");
+    let refused = run(data.call_with(&out, &["--resume"]));
+    assert!(refused.stderr.contains("damaged (another partition)"), "{}", refused.stderr);
+    fs::remove_file(out.join(".work").join(&other)).expect("a file");
+    fs::write(&path, good).expect("a file");
+
+    // Interrupted once more, with so much memory that nothing asks for partitions any more; those that there are stay.
+    let begun = begin_call(&data.call_with(&out, &["--resume", "--memory", "1G"]), "assemble begins");
+    let (code, said) = begun.end(Signal::KILL);
+    assert_eq!(code, None, "{said}");
+    assert!(said.contains("count, partition 2 of ") && !said.contains("count, partition 1 of "), "{said}");
+    assert!(said.contains(", of which 1 are done"), "{said}");
+    assert_eq!(units(), ["count.unit"], "partitions go when the whole is there");
+    let said = run(data.call_with(&out, &["--resume"])).well().stderr;
+    assert!(!said.contains("count"), "{said}");
+    assert_same(&out, &whole);
 }
 
 #[test]

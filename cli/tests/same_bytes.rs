@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::{Data, assert_same, called, data, gunzip, gzip, records, run, scratch};
 
@@ -33,6 +33,72 @@ fn memory_and_work_folder_do_not_show() {
         out
     });
     assert_same(&small, &large);
+}
+
+/// What the ledger of a finished call says of partitions: how many there were, and bytes of their file at most.
+fn partitions(out: &Path) -> [u64; 2] {
+    let summary = fs::read(out.join("summary.json")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
+    let lines = summary["ledger"]["lines"].as_array().expect("lines");
+    ["partitions that the k-mers", "bytes of the file of k-mers"].map(|what| {
+        let says = |line: &&serde_json::Value| line["what"].as_str().is_some_and(|text| text.contains(what));
+        lines.iter().find(says).and_then(|line| line["count"].as_u64()).expect("a line of the ledger")
+    })
+}
+
+#[test]
+fn scratch_and_partitions_do_not_show() {
+    let size = ["--genome-length", "3000000", "--snvs", "60", "--indels", "30", "--svs", "2"];
+    let data = Data::simulate("partitioned", &size);
+    let whole = scratch("whole");
+    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M", "--scratch", "1G"])).well();
+    let [parts, bytes] = partitions(&whole);
+    assert_eq!(parts, 1);
+    assert!(bytes > 30 << 20, "{bytes}");
+
+    for (kib, threads, memory, least) in
+        [(bytes / 2048, "2", "144M", 2), (0, "5", "192M", 3), (0, "1", "128M", 5)]
+    {
+        let out = scratch(&format!("scratch-{kib}-{threads}"));
+        let options = ["--threads", threads, "--memory", memory, "--scratch", &format!("{kib}K")];
+        let said = run(data.call_with(&out, &options)).well().stderr;
+        let [parts, bytes] = partitions(&out);
+        assert!(parts >= least, "{parts} are fewer than {least}: {said}");
+        assert!(bytes <= kib * 1024, "{bytes} bytes of {kib} KiB");
+        assert!(said.contains(&format!("count, partition 1 of {parts} begins")), "{said}");
+        assert_same(&out, &whole);
+    }
+    // Memory that holds all needs no scratch.
+    let out = scratch("scratch-none");
+    run(data.call_with(&out, &["--memory", "2G", "--scratch", "0"])).well();
+    assert_eq!(partitions(&out), [1, 0]);
+    assert_same(&out, &whole);
+}
+
+#[test]
+fn a_partition_that_is_too_large_is_split_and_does_not_show() {
+    let size = ["--genome-length", "2000000", "--snvs", "60", "--indels", "30", "--svs", "0"];
+    let mut data = Data::simulate("misleading", &size);
+    // Reads without a k-mer come first: nothing lets one expect what follows.
+    let folder = scratch("misleading-reads");
+    let short: String =
+        (0..90_000).map(|i| format!("@short{i}\nACGTACGTACGTACGTACGT\n+\nIIIIIIIIIIIIIIIIIIII\n")).collect();
+    for file in data.tumor.iter_mut().chain(&mut data.normal) {
+        let longer = gzip(folder.join(file.file_name().expect("a name")), short.as_bytes());
+        let mut bytes = fs::read(&longer).expect("a file");
+        bytes.extend(fs::read(&*file).expect("reads"));
+        fs::write(&longer, bytes).expect("a file");
+        *file = longer;
+    }
+    let [whole, split] = ["unsplit", "split"].map(scratch);
+    run(data.call_with(&whole, &["--threads", "2", "--memory", "144M"])).well();
+    let options = ["--threads", "2", "--memory", "144M", "--scratch", "16M"];
+    let said = run(data.call_with(&split, &options)).well().stderr;
+    assert!(said.contains("partition 1 of 1 of the k-mers does not fit: split, and begun again"), "{said}");
+    assert_eq!(partitions(&whole)[0], 1);
+    let [parts, bytes] = partitions(&split);
+    assert!(parts > 1 && bytes <= 16 << 20, "{parts} {bytes}");
+    assert_same(&split, &whole);
 }
 
 /// Each file of `files` in two halves, by record.
