@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use genuma_reads::{Estimate, Lane, Pair};
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
-pub use genuma_machine::processor::prefetch;
+pub use genuma_machine::processor::{prefetch, widest};
 pub use nodes::NodeShare;
 pub use parts::{Fit, MAX_PARTS, Part, in_parts};
 pub use pipeline::{Scattered, count};

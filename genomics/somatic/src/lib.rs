@@ -26,6 +26,7 @@ pub mod vote;
 pub mod evidence;
 pub mod genotype;
 mod fold_back;
+pub mod worth;
 pub mod locus;
 pub mod ranges;
 pub mod neighbours;

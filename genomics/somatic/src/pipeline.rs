@@ -18,9 +18,6 @@ use crate::compare::{self, Compared};
 use crate::count::{self, Counting, Counts, solid};
 use crate::errors::{self, Errors};
 use crate::event::{self, Event};
-use crate::evidence::kind;
-use crate::fold_back::is_folded;
-use crate::genotype::{FEWEST_PAIRS, Kind};
 use crate::group::{self, Grouped};
 use crate::label::{self, Believed, Labelled};
 use crate::ledger::Ledger;
@@ -34,6 +31,7 @@ use crate::slippage::{self, Slippage};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::source;
 use crate::why::{Answer, Question, Why};
+use crate::worth::Unworthy;
 
 /// What can stop a call.
 #[derive(Debug, thiserror::Error)]
@@ -511,23 +509,16 @@ fn worth_reads(
     folds: bool,
     ledger: &mut Ledger,
 ) -> Vec<Compared> {
-    let mut all: Vec<(Compared, &Contig)> = compared.into_iter().zip(contigs).collect();
-    let mut leave_out = |what: &str, is: &dyn Fn(&Compared, &Contig) -> bool| {
-        let before = all.len();
-        all.retain(|(compared, contig)| !is(compared, contig));
-        ledger.left_out("place", what, (before - all.len()) as u64);
-    };
-    leave_out("contigs that differ in nothing from the reference", &|c, _| c.findings.is_empty());
-    leave_out("contigs whose changes rest on poor bases only", &|c, _| !c.is_well_read());
-    let common = |c: &Compared| (0..c.findings.len()).all(|f| kind(c, f) == Kind::Common);
-    leave_out(
-        "contigs of two pairs whose changes want three: wrong bases, lengths of repeats",
-        &|c, contig| contig.pairs() < FEWEST_PAIRS && common(c),
-    );
-    leave_out("contigs of a few molecules that folded back on themselves", &|c, contig| {
-        folds && is_folded(c, contig.pairs())
-    });
-    all.into_iter().map(|(compared, _)| compared).collect()
+    let mut left_out = [0; Unworthy::ALL.len()];
+    let mut worth = Vec::new();
+    for (compared, contig) in compared.into_iter().zip(contigs) {
+        match Unworthy::of(&compared, contig, folds) {
+            Some(why) => left_out[why as usize] += 1,
+            None => worth.push(compared),
+        }
+    }
+    Unworthy::ALL.iter().zip(left_out).for_each(|(why, n)| ledger.left_out("place", why.of_many(), n));
+    worth
 }
 
 /// Bases known in both samples.

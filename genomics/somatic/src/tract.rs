@@ -6,6 +6,7 @@
 //! are the lengths, and the counter compares the samples as it does at any root.
 
 use genuma_kmers::encode::{mask, pack, revcomp, unpack};
+use genuma_kmers::widest;
 
 /// Longest unit of a tandem repeat, bases.
 pub const LONGEST_UNIT: usize = 6;
@@ -39,8 +40,55 @@ impl Tract {
 /// Bases compared at once to find repeats.
 const BLOCK: usize = 4;
 
+/// Bases looked at together, and how far windows are apart, so that each run lies whole in one.
+const WINDOW: usize = 80;
+const APART: usize = WINDOW - RUN - LONGEST_UNIT + 1;
+/// Bases in a row that equal those a unit behind them, in any tract: [`SHORTEST`] less a unit of five.
+const RUN: usize = 11;
+
+/// Whether the window holds [`RUN`] bases in a row that equal those a unit behind.
+#[inline(always)]
+fn holds_run(window: &[u8; WINDOW]) -> bool {
+    let mut any = 0;
+    for unit in 1..=LONGEST_UNIT {
+        // Runs of 1, 2, 4, 8 and at last 11 from each base on; there are none from beyond the window.
+        let mut runs = [0u8; WINDOW + 4];
+        for i in 0..WINDOW - unit {
+            runs[i] = u8::from(window[i] == window[i + unit]);
+        }
+        for step in [1, 2, 4, RUN - 8] {
+            for i in 0..WINDOW {
+                runs[i] &= runs[i + step];
+            }
+        }
+        any |= runs.iter().fold(0, |any, run| any | run);
+    }
+    any != 0
+}
+
+/// Whether there may be a tract in a sequence. In most reads there is none, and this tells it of many bases at once.
+fn may_repeat(seq: &[u8]) -> bool {
+    let Some(last) = seq.last_chunk::<WINDOW>() else { return true };
+    let mut may = false;
+    widest(
+        #[inline(always)]
+        || {
+            let mut windows = seq.windows(WINDOW).step_by(APART).filter_map(<[u8]>::first_chunk);
+            may = windows.any(holds_run) || holds_run(last);
+        },
+    );
+    may
+}
+
 /// Calls `each` with every tract of [`SHORTEST`] bases or more, by start.
-pub fn for_each(seq: &[u8], mut each: impl FnMut(Tract)) {
+pub fn for_each(seq: &[u8], each: impl FnMut(Tract)) {
+    if may_repeat(seq) {
+        look_for_each(seq, each);
+    }
+}
+
+/// The same, block by block.
+fn look_for_each(seq: &[u8], mut each: impl FnMut(Tract)) {
     let word =
         |at: usize| seq.get(at..at + BLOCK).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));
     let mut done = 0;
@@ -151,6 +199,34 @@ mod tests {
         assert_eq!(found(&b"A".repeat(15)), []);
         assert_eq!(found(&b"N".repeat(40)), []);
         assert_eq!(found(b"ACG"), []);
+    }
+
+    #[test]
+    fn no_tract_is_missed_by_looking_at_many_bases_at_once() {
+        let mut x = 5u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let (mut with, mut without) = (0, 0);
+        for round in 0..20_000 {
+            let len = below(300) as usize;
+            let mut seq: Vec<u8> = (0..len).map(|_| b"ACGT"[below(4) as usize]).collect();
+            if round % 2 == 0 {
+                let unit: Vec<u8> = (0..=below(6)).map(|_| b"ACGT"[below(4) as usize]).collect();
+                let at = below(len as u64 + 1) as usize;
+                let tract: Vec<u8> = unit.iter().copied().cycle().take(12 + below(8) as usize).collect();
+                seq.splice(at..at, tract);
+            }
+            let mut expected = Vec::new();
+            look_for_each(&seq, |t| expected.push((t.start, t.end, t.unit)));
+            assert_eq!(found(&seq), expected, "{}", String::from_utf8_lossy(&seq));
+            if seq.len() >= WINDOW {
+                with += usize::from(!expected.is_empty());
+                without += usize::from(!may_repeat(&seq));
+            }
+        }
+        assert!(with > 2_000 && without > 7_000, "{with} {without}");
     }
 
     #[test]

@@ -12,13 +12,13 @@ use crate::assemble::Contig;
 use crate::change::{Breakend, Change, STRUCTURAL, Side};
 use crate::compare::Compared;
 use crate::event::Event;
-use crate::fold_back::is_folded;
 use crate::group::Grouped;
 use crate::label::{Labelled, hits};
 use crate::locus::{Call, Locus};
 use crate::select::Pick;
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
+use crate::worth::Unworthy;
 
 /// A variant asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -273,15 +273,7 @@ impl Why {
                     .map(|f| format!("{} (placed with {})", shown(&f.change, genome), f.mapq))
                     .collect();
                 let found = if found.is_empty() { "nothing changed".to_owned() } else { found.join(", ") };
-                let left_out = if contig.findings.is_empty() {
-                    ""
-                } else if !contig.is_well_read() {
-                    "; its bases are too poor"
-                } else if folds && is_folded(contig, assembled[c].pairs()) {
-                    "; a few molecules that folded back on themselves, as many of this library do"
-                } else {
-                    ""
-                };
+                let left_out = Unworthy::of(contig, &assembled[c], folds).map_or("", Unworthy::of_one);
                 asked.lines.push(format!("compare: contig {c}: {found}{left_out}"));
             }
         }
