@@ -70,6 +70,8 @@ struct Share {
     picks: Vec<Pick>,
     spectra: [Vec<u64>; 2],
     strangers: u64,
+    /// Picks where the normal does not know the root, those too that were not kept.
+    unknown: u64,
     /// Most bytes of the spill file.
     spilled: u64,
     /// The same for all partitions.
@@ -87,6 +89,13 @@ struct Read {
 /// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
 /// a tumour in a thousandth; in fixed tissue at 30x the normal may have no molecule of a fifth. All of it would be assembled.
 const FOREIGN: f64 = 0.5;
+
+/// k-mers of which the normal does not even know the middle, from which all of them are left out: so many, or this share of the reference's
+/// bases if that is more. Errors make one of sixty bases one at 30x, a normal of less than five reads a base leaves one in thirty by chance.
+const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 40.0);
+
+/// Bytes that the counter leaves for picks, for each base of the reference: as many as are kept, and half as much again while they are gathered.
+pub const PICKS_PER_BASE: f64 = 0.9;
 
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
@@ -114,9 +123,14 @@ impl Counting<'_> {
     pub fn all(&self) -> Result<Counts, Error> {
         let done = if self.store.resume { parts_in(self.store) } else { Vec::new() };
         // Damage is told before hours of work.
-        let loaded: Vec<Share> = done.iter().map(|&part| self.kept(part)).collect::<Result<_, _>>()?;
-        let one = |part| match if part == Part::WHOLE { self.part(part) } else { self.kept(part) } {
-            Ok(share) => Ok(Fit::Counted(share)),
+        let loaded: Vec<Share> = done.iter().map(|&part| self.kept(part, 0)).collect::<Result<_, _>>()?;
+        let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
+        let one = |part| match if part == Part::WHOLE { self.part(part, 0) } else { self.kept(part, unknown) }
+        {
+            Ok(share) => {
+                unknown += share.unknown;
+                Ok(Fit::Counted(share))
+            }
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
             Err(error) => Err(error),
         };
@@ -140,9 +154,9 @@ impl Counting<'_> {
     }
 
     /// A partition from its unit, which is made if it is not there.
-    fn kept(&self, part: Part) -> Result<Share, Error> {
+    fn kept(&self, part: Part, unknown: u64) -> Result<Share, Error> {
         let name = unit_name(part);
-        let share: Share = self.store.unit(&name, &mut Vec::new(), || self.part(part))?;
+        let share: Share = self.store.unit(&name, &mut Vec::new(), || self.part(part, unknown))?;
         if share.part != part {
             let path = self.store.path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
@@ -150,8 +164,14 @@ impl Counting<'_> {
         Ok(share)
     }
 
-    /// Counts a partition.
-    fn part(&self, part: Part) -> Result<Share, Error> {
+    /// Most picks of which the normal does not even know the middle.
+    fn most_unknown(&self) -> u64 {
+        let (least, share) = MOST_UNKNOWN;
+        least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64)
+    }
+
+    /// Counts a partition, when others have left so many picks of which the normal does not know the middle.
+    fn part(&self, part: Part, unknown: u64) -> Result<Share, Error> {
         let meter = Arc::new(Meter::default());
         let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
         self.watch.begins(&name, Some(meter.clone()));
@@ -167,7 +187,8 @@ impl Counting<'_> {
                 let depth = self
                     .genome_bases
                     .map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
-                let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth));
+                let wanted = self.most_unknown().saturating_sub(unknown);
+                let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth).with_unknown(wanted));
                 |root: &RootCounters, picks: &mut Vec<Pick>| rule.root(root, picks)
             },
         )?;
@@ -186,6 +207,7 @@ impl Counting<'_> {
             picks: counted.picks,
             spectra: counted.spectra,
             strangers: rule.get().map_or(0, Select::strangers),
+            unknown: rule.get().map_or(0, Select::unknown),
             spilled: stats.spill_peak,
             read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
         })
@@ -196,7 +218,13 @@ impl Counting<'_> {
         let parts = shares.len() as u64;
         let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
         let all = all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))?;
-        let Share { mut picks, spectra, strangers, spilled, read: Read { bases, trimmed, .. }, .. } = all;
+        let Share {
+            mut picks, spectra, strangers, unknown, spilled, read: Read { bases, trimmed, .. }, ..
+        } = all;
+        let crowded = unknown > self.most_unknown();
+        if crowded {
+            picks.retain(Pick::parting);
+        }
         picks.sort_unstable();
         let mut ledger = Ledger::default();
         ledger.made(
@@ -222,6 +250,10 @@ impl Counting<'_> {
             picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
         }
         ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
+        if crowded {
+            let what = "k-mers of which the normal does not know the middle either, as there are too many: was it read too seldom? Only where the samples part is looked on";
+            ledger.left_out("select", what, unknown);
+        }
         if picks.len() as f64 > FOREIGN * solid(&spectra[TUMOUR as usize]) as f64 {
             let all = picks.len();
             picks.retain(Pick::parting);
@@ -245,6 +277,7 @@ impl Share {
             all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
         }
         self.strangers += other.strangers;
+        self.unknown += other.unknown;
         self.spilled = self.spilled.max(other.spilled);
         Ok(self)
     }
@@ -254,4 +287,62 @@ impl Share {
 pub fn solid(spectrum: &[u64]) -> u64 {
     const SOLID: usize = 8;
     spectrum.iter().skip(SOLID).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Watch for Silent {
+        fn begins(&self, _: &str, _: Option<Arc<Meter>>) {}
+    }
+
+    /// Two partitions with so many picks of which the normal does not know the middle, of which `given` were given out by each, and 10 others.
+    fn joined(unknown: u64, given: u64) -> Counts {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { work: folder.path().into(), fingerprint: String::new(), resume: false };
+        let params = CountParams {
+            k: 31,
+            min_base_quality: 0,
+            threads: 1,
+            memory: 1 << 30,
+            work: folder.path().into(),
+            scratch: u64::MAX,
+            part: Part::WHOLE,
+        };
+        let counting = Counting {
+            lanes: &[],
+            params,
+            least_tumour: 2,
+            genome_bases: Some(1_000_000),
+            store: &store,
+            watch: &Silent,
+        };
+        let share = |first: u64| {
+            let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth };
+            let picks =
+                (0..given).map(|i| pick(first + i, 0)).chain((0..10).map(|i| pick(first + 1000 + i, 20)));
+            let read = Read { bases: [9; 2], kmers: [9; 2], trimmed: [Trimmed::default(); 2] };
+            let mut spectrum = vec![0; 1024];
+            spectrum[20] = 1_000_000;
+            let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
+            Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, spilled: 0, read }
+        };
+        counting.join(vec![share(5000), share(0)]).unwrap()
+    }
+
+    #[test]
+    fn too_many_unknown_kmers_are_left_out_all_of_them_and_told() {
+        let lines = |counts: &Counts| counts.ledger.lines.iter().filter(|l| l.stage == "select").count();
+        let few = joined(100, 100);
+        assert_eq!((few.picks.len(), lines(&few)), (220, 0));
+        assert!(few.picks.is_sorted());
+        // Neither partition has too many, together they have.
+        let many = joined(MOST_UNKNOWN.0 / 2 + 1, 100);
+        assert_eq!((many.picks.len(), lines(&many)), (20, 1));
+        let line = many.ledger.lines.iter().find(|l| l.stage == "select").unwrap();
+        assert!(line.left_out && line.count == MOST_UNKNOWN.0 + 2);
+    }
 }

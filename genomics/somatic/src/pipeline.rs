@@ -125,7 +125,7 @@ pub struct Finished {
     pub on_reference: bool,
 }
 
-/// Bytes kept free for what is not the counter's: batches, tables, the picks.
+/// Bytes kept free for what is not the counter's beside the picks: batches, tables.
 const RESERVE: u64 = 256 << 20;
 
 /// What the assembling unit leaves.
@@ -251,11 +251,12 @@ impl Job {
 
     /// First pass: joint counts, and the k-mers that only the tumour has.
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
+        let picks = (genome_bases.unwrap_or(0) as f64 * count::PICKS_PER_BASE) as u64;
         let params = CountParams {
             k: self.params.k,
             min_base_quality: self.params.min_base_quality,
             threads: self.means.threads,
-            memory: self.means.memory.saturating_sub(RESERVE).max(self.means.memory / 2),
+            memory: self.means.memory.saturating_sub(RESERVE + picks).max(self.means.memory / 2),
             work: self.store.work.clone(),
             scratch: self.means.scratch,
             part: Part::WHOLE,

@@ -84,6 +84,9 @@ pub struct Select {
     /// Most occurrences in the normal of what it lacks: where the tumour has many copies, those are no measure.
     most: f64,
     strangers: AtomicU64,
+    /// Picks where the normal does not know the root, and how many of them are given out.
+    unknown: AtomicU64,
+    wanted: u64,
 }
 
 /// Share of the tumour's depth, at its own depth, that contamination by the tumour may leave in the normal.
@@ -110,7 +113,19 @@ impl Select {
             ratio,
             most: if depth > 0.0 { 1.0 + depth * ratio * GERMLINE } else { f64::INFINITY },
             strangers: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
+            wanted: u64::MAX,
         }
+    }
+
+    /// The same, which gives out about `wanted` picks at most where the normal does not know the root.
+    pub fn with_unknown(self, wanted: u64) -> Select {
+        Select { wanted, ..self }
+    }
+
+    /// Picks where the normal does not know the root, those too that were not given out.
+    pub fn unknown(&self) -> u64 {
+        self.unknown.load(Relaxed)
     }
 
     /// Roots of which each sample has but one extension, the other one: between two people they are everywhere, in one
@@ -152,6 +167,9 @@ impl Select {
             let word = (first << (2 * (self.k - 1)) | root.stem << 2 | last) & mask(self.k);
             let reverse = revcomp(word, self.k);
             if word != reverse {
+                if !parting && self.unknown.fetch_add(1, Relaxed) >= self.wanted {
+                    continue;
+                }
                 let depth = if parting { in_tumour } else { 0 };
                 picks.push(Pick { kmer: word.min(reverse), tumour, normal, depth });
             }

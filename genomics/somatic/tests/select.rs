@@ -131,6 +131,20 @@ fn picks_what_the_tumour_has_and_the_normal_lacks() {
 }
 
 #[test]
+fn what_the_normal_does_not_know_is_counted_beyond_what_is_wanted() {
+    let rule = rule(K, 1).with_unknown(2);
+    let mut found: Vec<Pick> = Vec::new();
+    for seed in 0..5 {
+        let stem = Rng(seed).sequence(K as usize - 2);
+        rule.root(&root(&stem, &[(b'A', b'G', [0, 14])]), &mut found);
+        rule.root(&root(&stem, &[(b'A', b'C', [30, 15]), (b'A', b'G', [0, 14])]), &mut found);
+    }
+    assert_eq!(rule.unknown(), 5);
+    assert_eq!(found.iter().filter(|pick| pick.parting()).count(), 5);
+    assert_eq!(found.iter().filter(|pick| !pick.parting()).count(), 2);
+}
+
+#[test]
 fn allowances_follow_the_depths_of_the_samples() {
     // A germline allele, the tumour four times as deep: what the normal has of it is no contamination.
     let germline = |normal| [(b'A', b'C', [15, 60]), (b'A', b'G', [normal, 60])];
