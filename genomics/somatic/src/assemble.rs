@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
+use genuma_reads::dna::revcomp;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
@@ -43,8 +44,8 @@ pub struct Contig {
     pub weight: Vec<u16>,
     /// Reads the consensus was made from.
     pub reads: Vec<Placed>,
-    /// Mates of these reads that lie beyond the contig's left and right end, turned to run with it: some of them.
-    pub beyond: [Vec<Read>; 2],
+    /// Bases of mates of these reads that lie beyond the contig's left and right end, turned to run with it: some of them.
+    pub beyond: [Vec<Vec<u8>>; 2],
 }
 
 impl Contig {
@@ -334,15 +335,15 @@ impl Group<'_> {
     }
 
     /// Mates of the stacked reads that are not stacked themselves, by the end beyond which they lie.
-    fn beyond(&self, reads: &[Placed]) -> [Vec<Read>; 2] {
+    fn beyond(&self, reads: &[Placed]) -> [Vec<Vec<u8>>; 2] {
         let stacked: HashSet<(u32, u8)> = reads.iter().map(|r| (r.pair, r.mate)).collect();
-        let mut beyond: [Vec<Read>; 2] = Default::default();
+        let mut beyond: [Vec<Vec<u8>>; 2] = Default::default();
         for read in reads.iter().filter(|r| !stacked.contains(&(r.pair, 1 - r.mate))) {
             // Mates face each other: that of a read that runs with the contig lies to its right and runs against it.
             let mate = &self.labelled[read.pair as usize].mates[1 - read.mate as usize];
             let side = &mut beyond[usize::from(read.forward)];
             if side.len() < MATES && !mate.seq.is_empty() {
-                side.push(if read.forward { mate.reversed() } else { mate.clone() });
+                side.push(if read.forward { revcomp(&mate.seq) } else { mate.seq.clone() });
             }
         }
         beyond
@@ -353,7 +354,7 @@ impl Group<'_> {
         let (members, hit) = &self.carriers[number as usize];
         let read = self.members[members[0] as usize].read;
         let text = &read.seq[hit.at as usize..(hit.at + hit.span) as usize];
-        text == window || genuma_reads::dna::revcomp(text) == window
+        text == window || revcomp(text) == window
     }
 
     /// The offset most of the read's anchored k-mers agree on.

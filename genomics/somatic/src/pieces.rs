@@ -9,7 +9,6 @@ use genuma_reads::fasta::Reference;
 
 use crate::assemble::Contig;
 use crate::change::{Breakend, Side};
-use crate::label::Read;
 use crate::tract::LONGEST_UNIT;
 
 /// Two pieces this near in the genome and in order are aligned as one.
@@ -227,12 +226,12 @@ fn bit(word: u64) -> usize {
 
 impl Mates {
     /// Of reads that run with the contig.
-    fn new(mates: &[Read]) -> Mates {
+    fn new(mates: &[Vec<u8>]) -> Mates {
         let mut words = Vec::new();
         let mut counts = vec![[0; 2]; mates.len()];
         let mut filter = vec![0; (1 << FILTER) / 64];
         for (m, mate) in mates.iter().enumerate() {
-            for (_, kmer) in kmers(&mate.seq, WORD).filter(|(at, _)| at % WORD_STRIDE == 0) {
+            for (_, kmer) in kmers(mate, WORD).filter(|(at, _)| at % WORD_STRIDE == 0) {
                 words.push((kmer.forward, m, false));
                 counts[m][0] += 1;
                 filter[bit(kmer.forward) / 64] |= 1 << (bit(kmer.forward) % 64);

@@ -159,7 +159,7 @@ impl Job {
         let genome_bases = genome.as_ref().map(known_bases);
         let mut why = genome.as_ref().and_then(|genome| Why::new(&self.why, genome, self.params.k));
         drop(genome);
-        let counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
+        let mut counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
         count::forget_parts(&self.store);
         ledger.append(&counts.ledger);
         let depths = Depths::of(&counts.spectra);
@@ -169,8 +169,10 @@ impl Job {
             self.count_asked(why, watch)?;
             why.picked(&counts.picks);
         }
-        let assembled =
+        let mut assembled =
             self.store.unit("assemble", &mut costs, || self.assemble(&counts.picks, why.as_mut(), watch))?;
+        // Nothing of them is needed any more: of a large genome they are a GB.
+        counts.picks = Vec::new();
         ledger.append(&assembled.ledger);
         if let Some(why) = &mut why {
             why.assembled(&assembled.contigs);
@@ -188,6 +190,10 @@ impl Job {
             }
             None => assembled.contigs.iter().map(Compared::unplaced).collect(),
         };
+        if genome.is_some() {
+            // Only calls without a reference look at them once more.
+            assembled.contigs = Vec::new();
+        }
         costs.push(clock.cost("place"));
         let index = recruit::Index::new(&contigs, self.params.k, genome.as_ref(), self.means.threads);
         ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);

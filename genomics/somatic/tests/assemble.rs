@@ -74,11 +74,10 @@ fn mates_lie_beyond(contig: &Contig, haplotypes: &[&[u8]]) {
     for (side, mates) in contig.beyond.iter().enumerate() {
         for mate in mates {
             let beyond = all.iter().any(|haplotype| {
-                let (Some(at), Some(mate_at)) = (find(haplotype, &contig.seq), find(haplotype, &mate.seq))
-                else {
+                let (Some(at), Some(mate_at)) = (find(haplotype, &contig.seq), find(haplotype, mate)) else {
                     return false;
                 };
-                if side == 0 { mate_at < at } else { mate_at + mate.seq.len() > at + contig.seq.len() }
+                if side == 0 { mate_at < at } else { mate_at + mate.len() > at + contig.seq.len() }
             });
             assert!(beyond, "side {side}");
         }

@@ -10,7 +10,6 @@ use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::compare::{Compared, Finding, compare};
-use genuma_somatic::label::Read;
 
 const CASES: usize = 200;
 
@@ -432,8 +431,7 @@ fn mates_beyond_a_contig_tell_which_copy_of_a_repeat_it_lies_in() {
     ];
     let at = |mates: &[Vec<u8>]| {
         let mut contig = contig(seq.to_vec(), &known);
-        let read = |seq: &Vec<u8>| Read { qual: vec![37; seq.len()], seq: seq.clone() };
-        contig.beyond[1] = mates.iter().map(read).collect();
+        contig.beyond[1] = mates.to_vec();
         let hits = hits(seq, &genome);
         let compared = compare(&contig, &hits, &genome);
         assert_eq!(compared.findings.len(), 1);
