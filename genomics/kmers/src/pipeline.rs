@@ -129,6 +129,8 @@ impl<const S: usize> Scattered<S> {
     {
         let (sum, selections) =
             self.count_bins(|| Selection { picks: Vec::new(), roots: 0, select: &select })?;
+        // While they are put together picks take twice their memory; that of the bins is empty now.
+        self.pool.release()?;
         let mut picks = Vec::with_capacity(selections.iter().map(|s| s.picks.len()).sum());
         let mut roots = 0;
         for selection in selections {
