@@ -38,6 +38,61 @@ fn same_molecule(a: &impl Mates, b: &impl Mates) -> bool {
     a.sample() == b.sample() && (ends(0, 1) || ends(1, 0))
 }
 
+/// A sample and the start of a mate.
+type Start<'a> = (u8, &'a [u8]);
+
+/// Pairs with one start that are compared one by one. In satellites thousands have it, of which each would be compared with all others.
+const MANY: usize = 32;
+/// Parts of the other mate's prefix: of two that differ in [`DIFFERENCES`] bases at most, one is the same.
+const PARTS: usize = DIFFERENCES + 1;
+
+/// The pairs that stand for a molecule, by the start of either mate.
+#[derive(Default)]
+struct Heads<'a> {
+    all: HashMap<Start<'a>, Vec<u32>>,
+    /// Beyond the first [`MANY`] of a start, by each part of the other mate.
+    by_part: HashMap<(Start<'a>, usize, &'a [u8]), Vec<u32>>,
+    /// The same whose other mate is too short for that.
+    short: HashMap<Start<'a>, Vec<u32>>,
+}
+
+/// The parts of a prefix.
+fn parts(prefix: &[u8; PREFIX]) -> impl Iterator<Item = (usize, &[u8])> {
+    (0..PARTS).map(|i| (i, &prefix[i * PREFIX / PARTS..(i + 1) * PREFIX / PARTS]))
+}
+
+impl<'a> Heads<'a> {
+    /// Adds a pair by the start of a mate; `other` is its other mate.
+    fn put(&mut self, start: Start<'a>, other: &'a [u8], head: u32) {
+        let all = self.all.entry(start).or_default();
+        all.push(head);
+        if all.len() <= MANY {
+            return;
+        }
+        match other.first_chunk() {
+            Some(prefix) => {
+                for (i, part) in parts(prefix) {
+                    self.by_part.entry((start, i, part)).or_default().push(head);
+                }
+            }
+            None => self.short.entry(start).or_default().push(head),
+        }
+    }
+
+    /// All that may be of one molecule with a pair, and few others; some more than once.
+    fn like(&self, start: Start<'a>, other: &'a [u8]) -> impl Iterator<Item = u32> {
+        let all = self.all.get(&start).map_or(&[][..], Vec::as_slice);
+        let prefix = other.first_chunk().filter(|_| all.len() > MANY);
+        let first = if prefix.is_some() { &all[..MANY] } else { all };
+        let short = prefix.and_then(|_| self.short.get(&start));
+        let like = prefix
+            .into_iter()
+            .flat_map(parts)
+            .filter_map(move |(i, part)| self.by_part.get(&(start, i, part)));
+        first.iter().chain(short.into_iter().flatten()).chain(like.flatten()).copied()
+    }
+}
+
 /// The molecule of each pair of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Molecules {
@@ -47,19 +102,19 @@ pub struct Molecules {
 
 impl Molecules {
     /// Finds the copies among some pairs (indices into `pairs`, ascending). The first pair of a molecule stands for it.
-    pub fn among(members: &[u32], pairs: &[impl Mates]) -> Molecules {
-        // By either mate's start: the pairs that stand for a molecule.
-        let mut begun: HashMap<(u8, &[u8]), Vec<u32>> = HashMap::new();
+    pub fn among<'a>(members: &[u32], pairs: &'a [impl Mates]) -> Molecules {
+        let mut heads = Heads::default();
         let mut of = Vec::with_capacity(members.len());
         for &member in members {
             let pair = &pairs[member as usize];
-            let keys = pair.seqs().map(|seq| seq.get(..KEY).map(|seq| (pair.sample(), seq)));
-            let known = keys.iter().flatten().filter_map(|key| begun.get(key)).flatten().copied();
+            let [one, two] = pair.seqs();
+            let start = |seq: &'a [u8]| seq.get(..KEY).map(|start| (pair.sample(), start));
+            let starts = [(start(one), two), (start(two), one)];
+            let starts = || starts.into_iter().filter_map(|(start, other)| Some((start?, other)));
+            let known = starts().flat_map(|(start, other)| heads.like(start, other));
             let head = known.filter(|&other| same_molecule(&pairs[other as usize], pair)).min();
             if head.is_none() {
-                for key in keys.into_iter().flatten() {
-                    begun.entry(key).or_default().push(member);
-                }
+                starts().for_each(|(start, other)| heads.put(start, other, member));
             }
             of.push((member, head.unwrap_or(member)));
         }
@@ -123,6 +178,45 @@ mod tests {
         // Among some of the pairs only.
         let some = Molecules::among(&[1, 2, 4], &pairs);
         assert_eq!([1, 2, 4].map(|p| some.of(p)), [1, 1, 4]);
+    }
+
+    #[test]
+    fn where_thousands_begin_alike_the_same_copies_are_found() {
+        let mut x = 11u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        // Reads of a satellite of three repeats, with wrong bases; some mates were cut short.
+        let satellite = b"ACGTTGCATGCCGATAGCTAGGATCCATTAGCGGATTCAGC".repeat(4);
+        let mut seqs = Vec::new();
+        for _ in 0..3000 {
+            let mut mate = || {
+                let (from, len) = (below(3) as usize, if below(20) == 0 { 20 } else { 40 });
+                let mut seq = satellite[from..from + len].to_vec();
+                (0..below(4)).for_each(|_| seq[below(len as u64) as usize] = b"ACGT"[below(4) as usize]);
+                seq
+            };
+            seqs.push([mate(), mate()]);
+        }
+        let pairs: Vec<Kept> = seqs.iter().map(|[one, two]| pair(1, [one, two])).collect();
+        let members: Vec<u32> = (0..pairs.len() as u32).collect();
+        let mut expected: Vec<u32> = Vec::new();
+        let mut heads: Vec<u32> = Vec::new();
+        for p in members.iter().copied() {
+            let begins = |other: u32| {
+                let (own, others) = (pairs[p as usize].seqs(), pairs[other as usize].seqs());
+                own.iter().any(|a| others.iter().any(|b| a[..KEY] == b[..KEY]))
+            };
+            let same =
+                |&other: &u32| begins(other) && same_molecule(&pairs[other as usize], &pairs[p as usize]);
+            let head = heads.iter().copied().find(same);
+            heads.extend(head.is_none().then_some(p));
+            expected.push(head.unwrap_or(p));
+        }
+        let molecules = Molecules::among(&members, &pairs);
+        assert!(members.iter().all(|&p| molecules.of(p) == expected[p as usize]));
+        assert!(heads.len() > 2 * MANY && heads.len() < 2000, "{}", heads.len());
     }
 
     #[test]
