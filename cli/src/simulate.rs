@@ -5,7 +5,7 @@ mod dirt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{GenomeSource, Params, SomaticParams, simulate};
 
 use crate::command;
@@ -31,7 +31,9 @@ use crate::failure::Usage;
     Reads as they come from a fixed tissue, but with fewer duplicates:\n    \
     genuma simulate --library ffpe --duplicates 0.2 -o fixed\n  \
     A panel at 500x from a genome of 5 Mbp:\n    \
-    genuma simulate --library panel --genome-length 5000000 --depth-tumor 500 --depth-normal 200 -o panel")]
+    genuma simulate --library panel --genome-length 5000000 --depth-tumor 500 --depth-normal 200 -o panel\n  \
+    A genome as large and repetitive as the human one, at 8x:\n    \
+    genuma simulate --genome-like human --genome-length 3.1G --library wgs --depth-tumor 8 --depth-normal 8 -o human")]
 pub struct Args {
     /// Folder to write into
     #[arg(short, long, value_name = "DIR")]
@@ -39,9 +41,13 @@ pub struct Args {
     /// Reference genome, FASTA, plain or gzip'd; without it a genome is made
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
-    /// Bases of a made genome
-    #[arg(long, value_name = "BP", default_value_t = 1_000_000, conflicts_with = "genome")]
+    /// Bases of a made genome, such as 5000000, 300M or 3.1G (letters are powers of 1000)
+    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = bases, conflicts_with = "genome")]
     genome_length: usize,
+    /// Make a genome of 24 chromosomes whose repeats, satellites, duplications and gaps are as frequent as those of a species
+    /// that is well known; 1 Mbp at least, 3.1G is life-size
+    #[arg(long, value_name = "SPECIES", conflicts_with_all = ["genome", "contigs", "repeats"])]
+    genome_like: Option<Species>,
     /// Contigs of a made genome
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "genome")]
     contigs: usize,
@@ -132,6 +138,32 @@ pub struct Args {
     dirt: dirt::Dirt,
 }
 
+/// Species whose genome a made one may be like.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Species {
+    /// Alu and L1 of all ages, centromeres, segmental duplications, sex chromosomes, gaps
+    Human,
+}
+
+/// Reads a number of bases: `5000000`, `300M`, `3.1G`.
+fn bases(text: &str) -> Result<usize, String> {
+    let fault = || format!("'{text}' is not a number of bases: write one such as 5000000, 300M or 3.1G");
+    let (digits, factor) = match text.char_indices().next_back() {
+        Some((at, letter)) if letter.is_ascii_alphabetic() => match letter.to_ascii_uppercase() {
+            'K' => (&text[..at], 1e3),
+            'M' => (&text[..at], 1e6),
+            'G' => (&text[..at], 1e9),
+            _ => return Err(fault()),
+        },
+        _ => (text, 1.0),
+    };
+    let plain = digits.bytes().all(|b| b.is_ascii_digit() || (b == b'.' && factor > 1.0));
+    let number: f64 = digits.parse().map_err(|_| fault())?;
+    if plain { Ok((number * factor).round() as usize) } else { Err(fault()) }
+}
+
+/// Coverage of the mitochondrial genome where the other one is like the human one.
+const HUMAN_MITOCHONDRION: f64 = 1000.0;
 /// Somatic variants are as far apart as this in captured targets, which have little room (bp).
 const SPACING_IN_TARGETS: usize = 150;
 
@@ -149,6 +181,7 @@ impl Args {
         self.dirt.preset(&mut params);
         params.genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),
+            None if self.genome_like.is_some() => GenomeSource::Human { length: self.genome_length },
             None => {
                 let (length, contigs) = (self.genome_length, self.contigs);
                 GenomeSource::Made { length, contigs, repeats: self.repeats }
@@ -172,6 +205,9 @@ impl Args {
         reads.true_positions = self.true_positions;
         if self.read_length.is_some() {
             reads.machine.read_lengths.clear();
+        }
+        if self.genome_like.is_some() {
+            params.samples.mitochondrion = HUMAN_MITOCHONDRION;
         }
         self.dirt.apply(&mut params);
         let usual = SomaticParams::default();
@@ -260,6 +296,31 @@ mod tests {
         let wgs = params("--library wgs --binned-qualities=false --adapter nextera");
         assert!(!wgs.sequencing.machine.binned_qualities && wgs.sequencing.machine.two_colour);
         assert_eq!(wgs.sequencing.library.adapter, Some(Adapter::Nextera));
+    }
+
+    #[test]
+    fn genomes_like_the_human_one_have_a_mitochondrion() {
+        let human = params("--genome-like human --genome-length 3.1G");
+        assert!(matches!(human.genome, GenomeSource::Human { length: 3_100_000_000 }));
+        assert_eq!(human.samples.mitochondrion, 1000.0);
+        assert_eq!(params("--genome-like human --mitochondrion 0").samples.mitochondrion, 0.0);
+        let refused = ["--contigs 4", "--repeats 0.5", "--genome x.fa"];
+        for other in refused {
+            let words = ["simulate", "-o", "x", "--genome-like", "human"].into_iter();
+            assert!(Door::try_parse_from(words.chain(other.split(' '))).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_bases_may_have_a_letter() {
+        for (text, number) in
+            [("1000000", 1_000_000), ("300M", 300_000_000), ("3.1G", 3_100_000_000), ("5k", 5000)]
+        {
+            assert_eq!(bases(text), Ok(number));
+        }
+        for text in ["", "M", "1.5", "-3M", "1e6", "3T", "1 M", "3,1G"] {
+            assert!(bases(text).is_err_and(|e| e.contains("3.1G")), "{text}");
+        }
     }
 
     #[test]

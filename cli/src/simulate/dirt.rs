@@ -148,9 +148,9 @@ pub struct Dirt {
     losses: usize,
 
     /// Mean coverage, in both samples, of a made mitochondrial genome: circular, with somatic variants of 3-60% of the
-    /// copies; 2000 is usual
-    #[arg(long, value_name = "X", default_value_t = 0.0, help_heading = "Samples")]
-    mitochondrion: f64,
+    /// copies; 2000 is usual [default: 0; with --genome-like human 1000]
+    #[arg(long, value_name = "X", help_heading = "Samples")]
+    mitochondrion: Option<f64>,
     /// Share of the tumour sample's reads that are another person's
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
     foreign_tumor: f64,
@@ -226,7 +226,7 @@ impl Dirt {
         params.copies.amplifications = self.amplifications;
         params.copies.amplified_copies.clone_from(&self.amplified_copies);
         params.copies.losses = self.losses;
-        params.samples.mitochondrion = self.mitochondrion;
+        set(&mut params.samples.mitochondrion, self.mitochondrion);
         params.foreign.tumor = self.foreign_tumor;
         params.foreign.normal = self.foreign_normal;
         params.foreign.genome.clone_from(&self.foreign_genome);

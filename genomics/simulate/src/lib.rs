@@ -8,6 +8,7 @@ mod params;
 
 mod genome;
 mod made;
+mod human;
 mod repeats;
 mod tandem;
 

@@ -8,6 +8,7 @@ use crate::copies::CopyParams;
 use crate::error::{Error, Result};
 use crate::foreign::ForeignParams;
 use crate::germline::GermlineParams;
+use crate::human;
 use crate::linked::LinkedParams;
 use crate::presets::Preset;
 use crate::rng::{Rng, Stream};
@@ -30,6 +31,11 @@ pub enum GenomeSource {
         /// Share put in as copies of families and as recent duplications; without it what is usual, a third.
         #[serde(skip_serializing_if = "Option::is_none")]
         repeats: Option<f64>,
+    },
+    /// Made, with chromosomes, repeats and gaps like those of the human genome.
+    Human {
+        /// Bases of all chromosomes.
+        length: usize,
     },
 }
 
@@ -170,6 +176,11 @@ impl Params {
             && !share(repeats)
         {
             return wrong("the share of repeats must lie between 0 and 1");
+        }
+        if let GenomeSource::Human { length } = self.genome
+            && length < human::SHORTEST
+        {
+            return wrong("a genome like the human one has 1000000 bases at least");
         }
         if !reads.read_lengths().iter().all(|l| (20..=10_000).contains(l)) {
             return wrong("the read length must lie between 20 and 10000");

@@ -12,6 +12,7 @@ use crate::foreign;
 use crate::genome::{Genome, write_file};
 use crate::germline::{self, Germline};
 use crate::ground::Ground;
+use crate::human;
 use crate::linked;
 use crate::made;
 use crate::mitochondrion::{self, Mitochondrion};
@@ -76,6 +77,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
         GenomeSource::Made { length, contigs, repeats } => {
             made::make(*length, *contigs, *repeats, &mut params.stream(Stream::Genome))
         }
+        GenomeSource::Human { length } => human::make(*length, &mut params.stream(Stream::Genome), threads),
     };
     let shortest = params.sequencing.longest_read();
     if nuclear.longest_contig() < shortest {
