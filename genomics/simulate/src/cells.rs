@@ -1,43 +1,43 @@
-//! The chromosomes of every kind of cell in the samples, spelled out.
+//! The chromosomes of every kind of cell in the samples.
 
 use crate::genome::Genome;
 use crate::germline::Germline;
 use crate::karyotype::{Edits, Karyotype};
 use crate::mitochondrion::Mitochondrion;
 use crate::origin::Origins;
+use crate::sequence::Sequence;
 use crate::sequencing::{Chromosome, Mixture};
 use crate::tumour::{Carriers, Placed, Tumour};
 use crate::variant::Edit;
 
 /// Chromosomes of the patient's cells and of another person's.
 #[derive(Debug)]
-pub struct Cells {
-    normal: Vec<Chromosome>,
+pub struct Cells<'a> {
+    normal: Vec<Chromosome<'a>>,
     /// One for each population of tumour cells.
-    tumour: Vec<Vec<Chromosome>>,
+    tumour: Vec<Vec<Chromosome<'a>>>,
     /// Share of each of these populations.
     shares: Vec<f64>,
     /// Another person's, or another species'.
-    foreign: Vec<Chromosome>,
-    mitochondria: Option<Mitochondria>,
+    foreign: Vec<Chromosome<'a>>,
+    mitochondria: Option<Mitochondria<'a>>,
 }
 
 /// Kinds of mitochondrial genomes, and the share of each in its cells.
 #[derive(Debug)]
-struct Mitochondria {
-    normal: Vec<(f64, Chromosome)>,
-    tumour: Vec<(f64, Chromosome)>,
-    foreign: Vec<(f64, Chromosome)>,
+struct Mitochondria<'a> {
+    normal: Vec<(f64, Chromosome<'a>)>,
+    tumour: Vec<(f64, Chromosome<'a>)>,
+    foreign: Vec<(f64, Chromosome<'a>)>,
 }
 
-impl Cells {
+impl<'a> Cells<'a> {
     /// Of the patient only.
-    pub fn new(genome: &Genome, tumour: &Tumour, germline: &[Germline]) -> Self {
-        let healthy = Karyotype::new(genome);
-        let spell = |population: Option<usize>| -> Vec<Chromosome> {
+    pub fn new(genome: &'a Genome, tumour: &'a Tumour, germline: &'a [Germline]) -> Self {
+        let spell = |population: Option<usize>| -> Vec<Chromosome<'a>> {
             let haplotype = |h: usize| {
                 let edits = edits_of(genome, tumour, germline, population, h);
-                spell(genome, population.map_or(&healthy, |p| &tumour.karyotypes[p][h]), &edits)
+                spell(genome, &population.map_or(&tumour.healthy, |p| &tumour.karyotypes[p])[h], &edits)
             };
             haplotype(0).into_iter().chain(haplotype(1)).collect()
         };
@@ -52,29 +52,29 @@ impl Cells {
         }
     }
 
-    /// Adds another person.
-    pub fn add_person(&mut self, genome: &Genome, germline: &[Germline]) {
-        let healthy = Karyotype::new(genome);
-        for haplotype in 0..2 {
-            self.foreign.extend(spell(genome, &healthy, &germline_edits(genome, germline, haplotype)));
+    /// Adds another person, with chromosomes of these two haplotypes.
+    pub fn add_person(&mut self, genome: &'a Genome, healthy: &'a [Karyotype; 2], germline: &'a [Germline]) {
+        for (haplotype, karyotype) in healthy.iter().enumerate() {
+            self.foreign.extend(spell(genome, karyotype, &germline_edits(genome, germline, haplotype)));
         }
     }
 
     /// Adds another species.
-    pub fn add_species(&mut self, genome: Genome) {
-        for bases in genome.seqs {
+    pub fn add_species(&mut self, genome: &'a Genome) {
+        for bases in &genome.seqs {
             let mut origins = Origins::default();
             origins.novel(bases.len());
-            self.foreign.push(Chromosome { bases, origins, copies: 1, circular: false });
+            let sequence = Sequence::of(bases);
+            self.foreign.push(Chromosome { sequence, origins, copies: 1, circular: false });
         }
     }
 
     /// Adds mitochondrial genomes: the patient's, and another person's if there is one.
     pub fn add_mitochondria(
         &mut self,
-        genome: &Genome,
-        patient: &Mitochondrion,
-        other: Option<&Mitochondrion>,
+        genome: &'a Genome,
+        patient: &'a Mitochondrion,
+        other: Option<&'a Mitochondrion>,
     ) {
         self.mitochondria = Some(Mitochondria {
             normal: patient.normal(genome),
@@ -113,15 +113,15 @@ impl Cells {
 }
 
 /// Each kind as a genome of its own.
-fn weighted(weight: f64, kinds: &[(f64, Chromosome)]) -> Mixture<'_> {
+fn weighted<'a>(weight: f64, kinds: &'a [(f64, Chromosome<'a>)]) -> Mixture<'a> {
     kinds.iter().map(|(share, c)| (weight * share, std::slice::from_ref(c))).collect()
 }
 
-fn spell(genome: &Genome, karyotype: &Karyotype, edits: &Edits) -> Vec<Chromosome> {
+fn spell<'a>(genome: &'a Genome, karyotype: &'a Karyotype, edits: &Edits<'a>) -> Vec<Chromosome<'a>> {
     let spelled = karyotype.spell(genome, edits).into_iter().zip(karyotype.origins(edits));
     spelled
         .zip(karyotype.copies())
-        .map(|((bases, origins), &copies)| Chromosome { bases, origins, copies, circular: false })
+        .map(|((sequence, origins), &copies)| Chromosome { sequence, origins, copies, circular: false })
         .collect()
 }
 

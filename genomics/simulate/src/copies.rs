@@ -29,7 +29,7 @@ impl Default for CopyParams {
     }
 }
 
-/// A contig of which the tumour cells do not have two copies.
+/// A contig of which the tumour cells have more or fewer copies than healthy ones.
 #[derive(Debug, Clone, Serialize)]
 pub struct Aneuploid {
     /// The contig.
@@ -77,25 +77,30 @@ pub fn place(site: &mut Site, params: &CopyParams) -> Result<()> {
     Ok(())
 }
 
-/// Contigs of which the tumour cells do not have two copies. Chromosomes go by the contig that they begin with.
+/// Contigs of which the tumour cells have more or fewer copies than healthy ones. Chromosomes go by the contig that they begin with.
 pub fn aneuploid(genome: &Genome, tumour: &Tumour) -> Vec<Aneuploid> {
     let contig = |(i, name): (usize, &String)| {
         let copies = [0, 1].map(|h| tumour.karyotypes[0][h].copies()[i]);
-        (copies != [1, 1]).then(|| Aneuploid { contig: name.clone(), copies })
+        let healthy = tumour.ploidy.haplotypes(i).map(usize::from);
+        (copies != healthy).then(|| Aneuploid { contig: name.clone(), copies })
     };
     genome.names.iter().enumerate().filter_map(contig).collect()
 }
 
 fn whole_chromosomes(site: &mut Site, share: f64) {
     for contig in 0..site.genome.seqs.len() {
+        let there = site.tumour.ploidy.haplotypes(contig);
         let mut copies = [1, 1];
         for haplotype in &mut copies {
             if site.rng.chance(share) {
                 *haplotype = if site.rng.chance(0.5) { 2 } else { 0 };
             }
         }
+        for (copies, there) in copies.iter_mut().zip(there) {
+            *copies *= usize::from(there);
+        }
         if copies == [0, 0] {
-            copies[site.rng.below(2)] = 1;
+            copies[if there == [true; 2] { site.rng.below(2) } else { usize::from(there[1]) }] = 1;
         }
         for pair in &mut site.tumour.karyotypes {
             for (karyotype, copies) in pair.iter_mut().zip(copies) {

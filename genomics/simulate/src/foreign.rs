@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::genome::Genome;
 use crate::germline::{self, Germline, GermlineParams};
 use crate::ground::Ground;
+use crate::ploidy::Ploidy;
 use crate::rng::Rng;
 use crate::variant::Span;
 
@@ -28,6 +29,7 @@ const COMMON: f64 = 0.5;
 /// ones as the patient has beyond those.
 pub fn person(
     genome: &Genome,
+    ploidy: &Ploidy,
     params: &GermlineParams,
     patient: &[Germline],
     rng: &mut Rng,
@@ -38,11 +40,12 @@ pub fn person(
         if rng.chance(COMMON) {
             let at = g.edit.at.pos;
             ground.take(Span { start: at.saturating_sub(1), end: at + 2, ..g.edit.span() });
-            variants.push(Germline { edit: g.edit.clone(), haplotypes: params.carriers(rng) });
+            let there = ploidy.haplotypes(g.edit.at.contig);
+            variants.push(Germline { edit: g.edit.clone(), haplotypes: params.carriers(there, rng) });
         }
     }
     let own = GermlineParams { snv_rate: params.snv_rate * (1.0 - COMMON), ..params.clone() };
-    variants.extend(germline::place(genome, &own, &mut ground, rng));
+    variants.extend(germline::place(genome, ploidy, &own, &mut ground, rng));
     variants.sort_by_key(|g| g.edit.at);
     variants
 }
@@ -56,10 +59,10 @@ mod tests {
     #[test]
     fn two_people_share_half_of_their_snvs() {
         let genome = made::make(1_000_000, 2, None, &mut Rng::stream(1, &[]));
-        let params = GermlineParams::default();
+        let (params, ploidy) = (GermlineParams::default(), Ploidy::diploid());
         let mut rng = Rng::stream(2, &[]);
-        let one = germline::place(&genome, &params, &mut Ground::new(&genome), &mut rng);
-        let other = person(&genome, &params, &one, &mut rng);
+        let one = germline::place(&genome, &ploidy, &params, &mut Ground::new(&genome), &mut rng);
+        let other = person(&genome, &ploidy, &params, &one, &mut rng);
         let snvs = |g: &[Germline]| {
             g.iter().filter(|g| g.edit.is_snv()).map(|g| g.edit.clone()).collect::<Vec<Edit>>()
         };

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use genuma_reads::dna;
 use genuma_reads::fasta::Reference;
@@ -15,49 +16,66 @@ use crate::error::Result;
 pub struct Genome {
     /// Contig names: the first word of each header.
     pub names: Vec<String>,
-    /// Contig sequences.
-    pub seqs: Vec<Vec<u8>>,
+    /// Contig sequences. A genome that has one contig more shares the others.
+    pub seqs: Vec<Arc<Vec<u8>>>,
 }
 
+/// Bases of a line of FASTA.
 const LINE: usize = 60;
+/// Lines put together before they are written.
+const LINES: usize = 20_000;
 
 impl Genome {
+    /// Contigs with these names and sequences, of which there must be as many.
+    pub fn new(names: Vec<String>, seqs: Vec<Vec<u8>>) -> Self {
+        Genome { names, seqs: seqs.into_iter().map(Arc::new).collect() }
+    }
+
     /// Reads FASTA, plain or gzip'd; letters other than A, C, G and T become N.
     pub fn read(path: &Path) -> Result<Self> {
         let reference = Reference::read(path)?;
         let clean = |seq: Vec<u8>| seq.into_iter().map(|b| dna::base(dna::code(b))).collect();
         let (names, seqs) = reference.contigs.into_iter().map(|c| (c.name, clean(c.seq))).unzip();
-        Ok(Genome { names, seqs })
+        Ok(Genome::new(names, seqs))
     }
 
     /// Bases of all contigs.
     pub fn length(&self) -> usize {
-        self.seqs.iter().map(Vec::len).sum()
+        self.seqs.iter().map(|seq| seq.len()).sum()
     }
 
     /// Bases of the longest contig.
     pub fn longest_contig(&self) -> usize {
-        self.seqs.iter().map(Vec::len).max().unwrap_or(0)
+        self.seqs.iter().map(|seq| seq.len()).max().unwrap_or(0)
     }
 
     /// Bases that are not N.
     pub fn known_bases(&self) -> usize {
-        self.seqs.iter().flatten().filter(|&&b| b != b'N').count()
+        self.seqs.iter().map(|seq| seq.iter().filter(|&&b| b != b'N').count()).sum()
     }
 
     /// Writes `path` (60 bases a line) and `path.fai`, and puts them into `set`.
     pub fn write(&self, path: &Path, set: &mut Set) -> Result<()> {
-        let mut text = Vec::with_capacity(self.length() + self.length() / LINE + 100);
+        let mut file = AtomicFile::create(path)?;
         let mut index = String::new();
+        let mut written = 0;
+        let mut text: Vec<u8> = Vec::with_capacity(LINES * (LINE + 1));
         for (name, seq) in self.names.iter().zip(&self.seqs) {
-            text.extend_from_slice(format!(">{name}\n").as_bytes());
-            let _ = writeln!(index, "{name}\t{}\t{}\t{LINE}\t{}", seq.len(), text.len(), LINE + 1);
-            for line in seq.chunks(LINE) {
-                text.extend_from_slice(line);
-                text.push(b'\n');
+            let header = format!(">{name}\n");
+            file.write_all(header.as_bytes())?;
+            written += header.len();
+            let _ = writeln!(index, "{name}\t{}\t{written}\t{LINE}\t{}", seq.len(), LINE + 1);
+            for lines in seq.chunks(LINES * LINE) {
+                text.clear();
+                for line in lines.chunks(LINE) {
+                    text.extend_from_slice(line);
+                    text.push(b'\n');
+                }
+                file.write_all(&text)?;
+                written += text.len();
             }
         }
-        write_file(path, &text, set)?;
+        set.add(file.complete()?);
         let mut fai = path.as_os_str().to_owned();
         fai.push(".fai");
         write_file(Path::new(&fai), index.as_bytes(), set)

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::genome::Genome;
 use crate::ground::Ground;
+use crate::ploidy::Ploidy;
 use crate::rng::Rng;
 use crate::small::{Kind, SmallMaker};
 use crate::variant::{Edit, Span};
@@ -39,13 +40,13 @@ impl Default for GermlineParams {
 }
 
 impl GermlineParams {
-    /// Which haplotypes have a variant.
-    pub(crate) fn carriers(&self, rng: &mut Rng) -> [bool; 2] {
+    /// Which haplotypes have a variant, of those that there are.
+    pub(crate) fn carriers(&self, there: [bool; 2], rng: &mut Rng) -> [bool; 2] {
         let mut haplotypes = [true; 2];
         if !rng.chance(self.homozygous_share) {
             haplotypes[rng.below(2)] = false;
         }
-        haplotypes
+        if there == [true; 2] { haplotypes } else { there }
     }
 }
 
@@ -63,7 +64,13 @@ const SVS: (usize, usize) = (50, 2000);
 const TRIES: usize = 200;
 
 /// Places germline variants where `ground` is free. A variant that finds no place is left out.
-pub fn place(genome: &Genome, params: &GermlineParams, ground: &mut Ground, rng: &mut Rng) -> Vec<Germline> {
+pub fn place(
+    genome: &Genome,
+    ploidy: &Ploidy,
+    params: &GermlineParams,
+    ground: &mut Ground,
+    rng: &mut Rng,
+) -> Vec<Germline> {
     let maker = SmallMaker::new(genome, ground);
     let known = genome.known_bases() as f64;
     let (snvs, indels) = ((known * params.snv_rate) as usize, (known * params.indel_rate) as usize);
@@ -82,7 +89,8 @@ pub fn place(genome: &Genome, params: &GermlineParams, ground: &mut Ground, rng:
         });
         let Some((edit, reserved)) = made else { continue };
         ground.take(reserved);
-        found.push(Germline { edit, haplotypes: params.carriers(rng) });
+        let there = ploidy.haplotypes(edit.at.contig);
+        found.push(Germline { edit, haplotypes: params.carriers(there, rng) });
     }
     found.sort_by_key(|g| g.edit.at);
     found

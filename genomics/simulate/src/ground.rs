@@ -101,8 +101,7 @@ mod tests {
 
     #[test]
     fn random_places_lie_where_they_are_wanted() {
-        let genome =
-            Genome { names: vec!["a".into(), "b".into()], seqs: vec![vec![b'A'; 100], vec![b'C'; 50]] };
+        let genome = Genome::new(vec!["a".into(), "b".into()], vec![vec![b'A'; 100], vec![b'C'; 50]]);
         let mut ground = Ground::new(&genome);
         let span = |contig, start, end| Span { contig, start, end };
         let wanted = [span(0, 10, 12), span(0, 40, 45), span(1, 0, 3)];

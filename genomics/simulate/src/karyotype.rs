@@ -1,9 +1,11 @@
 //! A haplotype as pieces of the reference in a new order, and the sequence that it spells.
 
-use genuma_reads::dna;
+use std::sync::Arc;
 
 use crate::genome::Genome;
 use crate::origin::Origins;
+use crate::ploidy::Ploidy;
+use crate::sequence::Sequence;
 use crate::variant::{Cut, Edit, Span, Structural};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub struct SameChromosome;
 impl Karyotype {
     /// The unchanged reference.
     pub fn new(genome: &Genome) -> Self {
-        let whole = |(contig, seq): (usize, &Vec<u8>)| {
+        let whole = |(contig, seq): (usize, &Arc<Vec<u8>>)| {
             vec![Piece {
                 content: Content::Reference(Span { contig, start: 0, end: seq.len() }),
                 reverse: false,
@@ -79,6 +81,14 @@ impl Karyotype {
             chromosomes: genome.seqs.iter().enumerate().map(whole).collect(),
             copies: vec![1; genome.seqs.len()],
         }
+    }
+
+    /// The two haplotypes of a healthy cell.
+    pub fn healthy(genome: &Genome, ploidy: &Ploidy) -> [Karyotype; 2] {
+        [0, 1].map(|haplotype| {
+            let copies = (0..genome.seqs.len()).map(|i| usize::from(ploidy.haplotypes(i)[haplotype]));
+            Karyotype { copies: copies.collect(), ..Karyotype::new(genome) }
+        })
     }
 
     /// Says how often a chromosome is there. Chromosomes have the number of the contig that they begin with.
@@ -221,27 +231,22 @@ impl Karyotype {
         Boundary { piece, reverse: false, ..at }
     }
 
-    /// Spells every chromosome with small variants in place.
-    pub fn spell(&self, genome: &Genome, edits: &Edits) -> Vec<Vec<u8>> {
-        let spell_piece = |piece: &Piece, out: &mut Vec<u8>| {
-            let forward = match &piece.content {
-                Content::Novel(sequence) => sequence.clone(),
-                Content::Reference(span) => {
-                    spell_span(&genome.seqs[span.contig], *span, &edits.of(piece.age)[span.contig])
+    /// Every chromosome with small variants in place.
+    pub fn spell<'a>(&'a self, genome: &'a Genome, edits: &Edits<'a>) -> Vec<Sequence<'a>> {
+        let row = |row: &'a Vec<Piece>| {
+            let mut sequence = Sequence::default();
+            for piece in row {
+                match &piece.content {
+                    Content::Novel(bases) => sequence.push(bases, piece.reverse),
+                    Content::Reference(span) => {
+                        let edits = edits_within(*span, &edits.of(piece.age)[span.contig]);
+                        sequence.push_span(&genome.seqs[span.contig], *span, edits, piece.reverse);
+                    }
                 }
-            };
-            if piece.reverse {
-                out.extend(dna::revcomp(&forward));
-            } else {
-                out.extend(forward);
             }
+            sequence
         };
-        let spell_row = |row: &Vec<Piece>| {
-            let mut out = vec![];
-            row.iter().for_each(|p| spell_piece(p, &mut out));
-            out
-        };
-        self.chromosomes.iter().map(spell_row).collect()
+        self.chromosomes.iter().map(row).collect()
     }
 
     /// Where the bases that [`Self::spell`] gives with the same `edits` come from, chromosome by chromosome.
@@ -267,18 +272,6 @@ fn turned(row: Vec<Piece>) -> Vec<Piece> {
     row.into_iter().rev().map(|p| Piece { reverse: !p.reverse, ..p }).collect()
 }
 
-fn spell_span(seq: &[u8], span: Span, edits: &[&Edit]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(span.length() + 64);
-    let mut at = span.start;
-    for edit in edits_within(span, edits) {
-        out.extend_from_slice(&seq[at..edit.at.pos]);
-        out.extend_from_slice(&edit.added);
-        at = edit.end();
-    }
-    out.extend_from_slice(&seq[at..span.end]);
-    out
-}
-
 /// The part of a contig's sorted edits that lies in `span`.
 fn edits_within<'a, 'e>(span: Span, edits: &'a [&'e Edit]) -> &'a [&'e Edit] {
     let from = edits.partition_point(|e| e.at.pos < span.start);
@@ -291,10 +284,7 @@ mod tests {
     use super::*;
 
     fn genome() -> Genome {
-        Genome {
-            names: vec!["a".into(), "b".into()],
-            seqs: vec![b"AACCAACCTT".to_vec(), b"GGTGTGAGAG".to_vec()],
-        }
+        Genome::new(vec!["a".into(), "b".into()], vec![b"AACCAACCTT".to_vec(), b"GGTGTGAGAG".to_vec()])
     }
 
     fn spelled(variants: &[Structural]) -> Vec<String> {
@@ -303,7 +293,7 @@ mod tests {
         for v in variants {
             karyotype.apply(v).unwrap();
         }
-        let text = |s: Vec<u8>| String::from_utf8(s).unwrap();
+        let text = |s: Sequence| String::from_utf8(s.bases(0..s.len())).unwrap();
         let edits = Edits { late: vec![vec![]; 2], early: vec![vec![]; 2] };
         karyotype.spell(&genome, &edits).into_iter().map(text).collect()
     }
@@ -357,7 +347,7 @@ mod tests {
         let insertion = Edit { at: Cut { contig: 0, pos: 8 }, removed: vec![], added: b"CC".to_vec() };
         let edits = Edits { late: vec![vec![&snv, &insertion], vec![]], early: vec![vec![]; 2] };
         let spelled = karyotype.spell(&genome, &edits);
-        assert_eq!(spelled[0], b"AACCGACGACCCCTT");
+        assert_eq!(spelled[0].bases(0..15), b"AACCGACGACCCCTT");
     }
 
     #[test]
@@ -367,7 +357,7 @@ mod tests {
         karyotype.apply(&Structural::Amplification { span: SPAN, copies: 3 }).unwrap();
         let snv = Edit { at: Cut { contig: 0, pos: 4 }, removed: b"A".to_vec(), added: b"G".to_vec() };
         let edits = Edits { late: vec![vec![&snv], vec![]], early: vec![vec![]; 2] };
-        assert_eq!(karyotype.spell(&genome, &edits)[0], b"AACCGACAACGACCTT");
+        assert_eq!(karyotype.spell(&genome, &edits)[0].bases(0..16), b"AACCGACAACGACCTT");
         karyotype.set_copies(0, 2);
         let at = |contig, pos| karyotype.occurrences(Cut { contig, pos });
         assert_eq!((at(0, 4), at(0, 6), at(1, 4)), ((6, 4), (2, 2), (1, 1)));

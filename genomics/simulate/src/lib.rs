@@ -13,8 +13,10 @@ mod repeats;
 mod tandem;
 
 mod ground;
-mod karyotype;
+mod ploidy;
 mod origin;
+mod sequence;
+mod karyotype;
 mod variant;
 mod targets;
 

@@ -61,7 +61,7 @@ pub fn make(length: usize, contigs: usize, repeats: Option<f64>, rng: &mut Rng) 
         let tract = diverged(&tract, divergence, rng);
         write_over(&mut seqs, &tract, rng);
     }
-    Genome { names: (1..=contigs).map(|i| format!("chr{i}")).collect(), seqs }
+    Genome::new((1..=contigs).map(|i| format!("chr{i}")).collect(), seqs)
 }
 
 /// Random sequence whose GC content changes every so often, as isochores do.
@@ -108,20 +108,22 @@ fn write_over(seqs: &mut [Vec<u8>], copy: &[u8], rng: &mut Rng) {
 mod tests {
     use super::*;
     use crate::repeats::RepeatMap;
+    use crate::variant::Span;
 
     #[test]
     fn made_genomes_have_their_length_and_repeats() {
         let genome = make(300_001, 3, None, &mut Rng::stream(1, &[]));
         assert_eq!(genome.length(), 300_001);
         assert_eq!(genome.names, ["chr1", "chr2", "chr3"]);
-        assert!(genome.seqs.iter().flatten().all(|b| b"ACGT".contains(b)));
+        assert!(genome.seqs.iter().all(|seq| seq.iter().all(|b| b"ACGT".contains(b))));
         let share = repeated_share(&genome);
         assert!((0.02..0.5).contains(&share), "{share}");
     }
 
     /// Share of the first contig's bases that touch a 31-mer that occurs elsewhere too.
     fn repeated_share(genome: &Genome) -> f64 {
-        let map = RepeatMap::new(genome);
+        let length = genome.seqs[0].len();
+        let map = RepeatMap::new(genome, [Span { contig: 0, start: 0, end: length }], 1);
         let repeated = (0..genome.seqs[0].len() - 1).filter(|&i| map.touches(0, i, i + 1)).count();
         repeated as f64 / genome.seqs[0].len() as f64
     }

@@ -1,10 +1,13 @@
 //! A made mitochondrial genome: circular, in many copies, some of which have variants of their own.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::germline::Germline;
 use crate::origin::Origins;
 use crate::rng::Rng;
+use crate::sequence::Sequence;
 use crate::sequencing::Chromosome;
 use crate::variant::{Cut, Edit, Span};
 
@@ -43,7 +46,7 @@ pub fn with_contig(genome: &Genome, rng: &mut Rng) -> Result<Genome> {
     }
     let mut genome = genome.clone();
     genome.names.push(NAME.into());
-    genome.seqs.push((0..LENGTH).map(|_| rng.base(GC)).collect());
+    genome.seqs.push(Arc::new((0..LENGTH).map(|_| rng.base(GC)).collect()));
     Ok(genome)
 }
 
@@ -78,40 +81,40 @@ impl Mitochondrion {
     }
 
     /// The kinds of copies in a cell with their shares; `somatic` variants by falling share.
-    fn kinds(&self, genome: &Genome, somatic: &[&(Edit, f64)]) -> Vec<(f64, Chromosome)> {
-        let mut bases = genome.seqs[self.contig].clone();
-        for g in &self.germline {
-            bases[g.edit.at.pos] = g.edit.added[0];
-        }
+    fn kinds<'a>(&'a self, genome: &'a Genome, somatic: &[&'a (Edit, f64)]) -> Vec<(f64, Chromosome<'a>)> {
+        let mut edits: Vec<&Edit> = self.germline.iter().map(|g| &g.edit).collect();
         let share = |i: usize| somatic.get(i).map_or(0.0, |v| v.1);
-        let mut kinds = vec![(1.0 - share(0), self.ring(bases.clone()))];
+        let mut kinds = vec![(1.0 - share(0), self.ring(genome, &edits))];
         for (i, (edit, fraction)) in somatic.iter().enumerate() {
-            bases[edit.at.pos] = edit.added[0];
-            kinds.push((fraction - share(i + 1), self.ring(bases.clone())));
+            edits.push(edit);
+            edits.sort_by_key(|e| e.at);
+            kinds.push((fraction - share(i + 1), self.ring(genome, &edits)));
         }
         kinds
     }
 
     /// Copies in normal cells.
-    pub fn normal(&self, genome: &Genome) -> Vec<(f64, Chromosome)> {
+    pub fn normal<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, Chromosome<'a>)> {
         self.kinds(genome, &[])
     }
 
     /// Copies in tumour cells.
-    pub fn tumour(&self, genome: &Genome) -> Vec<(f64, Chromosome)> {
+    pub fn tumour<'a>(&'a self, genome: &'a Genome) -> Vec<(f64, Chromosome<'a>)> {
         let mut somatic: Vec<&(Edit, f64)> = self.somatic.iter().collect();
         somatic.sort_by(|a, b| b.1.total_cmp(&a.1));
         self.kinds(genome, &somatic)
     }
 
     /// The circle, written twice so that fragments may cross its origin.
-    fn ring(&self, mut bases: Vec<u8>) -> Chromosome {
-        let whole = Span { contig: self.contig, start: 0, end: bases.len() };
-        let mut origins = Origins::default();
-        origins.reference(whole, &[], false);
-        origins.reference(whole, &[], false);
-        bases.extend_from_within(..);
-        Chromosome { bases, origins, copies: 1, circular: true }
+    fn ring<'a>(&self, genome: &'a Genome, edits: &[&'a Edit]) -> Chromosome<'a> {
+        let seq = &genome.seqs[self.contig];
+        let whole = Span { contig: self.contig, start: 0, end: seq.len() };
+        let (mut sequence, mut origins) = (Sequence::default(), Origins::default());
+        for _ in 0..2 {
+            sequence.push_span(seq, whole, edits, false);
+            origins.reference(whole, &[], false);
+        }
+        Chromosome { sequence, origins, copies: 1, circular: true }
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn copies_add_up_to_the_fractions() {
-        let nuclear = Genome { names: vec!["a".into()], seqs: vec![b"ACGT".to_vec()] };
+        let nuclear = Genome::new(vec!["a".into()], vec![b"ACGT".to_vec()]);
         let mut rng = Rng::stream(3, &[]);
         let genome = with_contig(&nuclear, &mut rng).unwrap();
         assert!(
@@ -132,15 +135,15 @@ mod tests {
         assert!((kinds.iter().map(|k| k.0).sum::<f64>() - 1.0).abs() < 1e-9);
         for (edit, fraction) in &mitochondrion.somatic {
             let has = |c: &Chromosome| {
-                assert_eq!(c.bases[edit.at.pos], c.bases[edit.at.pos + LENGTH]);
-                c.bases[edit.at.pos] == edit.added[0]
+                assert_eq!(c.sequence.base(edit.at.pos), c.sequence.base(edit.at.pos + LENGTH));
+                c.sequence.base(edit.at.pos) == edit.added[0]
             };
             let found: f64 = kinds.iter().filter(|k| has(&k.1)).map(|k| k.0).sum();
             assert!((found - fraction).abs() < 1e-9 && (0.03..=0.6).contains(fraction));
             assert!(mitochondrion.normal(&genome).iter().all(|k| !has(&k.1)));
         }
         for g in &mitochondrion.germline {
-            assert!(kinds.iter().all(|k| k.1.bases[g.edit.at.pos] == g.edit.added[0]));
+            assert!(kinds.iter().all(|k| k.1.sequence.base(g.edit.at.pos) == g.edit.added[0]));
         }
     }
 }

@@ -17,13 +17,13 @@ use crate::linked;
 use crate::made;
 use crate::mitochondrion::{self, Mitochondrion};
 use crate::params::{GenomeSource, Params};
+use crate::ploidy::Ploidy;
 use crate::repeats::RepeatMap;
 use crate::rng::Stream;
 use crate::samples::{Bench, Prepared, Sample};
 use crate::sequencing::{self, Counts, Output};
 use crate::site::Site;
 use crate::somatic;
-use crate::tandem::TractIndex;
 use crate::targets::Targets;
 use crate::truth::{self, Annotator};
 use crate::tumour::Tumour;
@@ -102,22 +102,23 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     std::fs::create_dir_all(out).map_err(Error::io(out))?;
     let mut set = Set::default();
     genome.write(&out.join("genome.fa"), &mut set)?;
-    write_truth(genome, params, &variants, out, &mut set)?;
+    write_truth(genome, params, &variants, threads, out, &mut set)?;
     if let Some(targets) = &targets {
         write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
     }
 
     let mut cells = Cells::new(&nuclear, tumour, germline);
     if let Some(foreign) = foreign {
-        cells.add_person(&nuclear, foreign);
+        cells.add_person(&nuclear, &tumour.healthy, foreign);
     }
-    if let Some(species) = species {
+    if let Some(species) = &species {
         cells.add_species(species);
     }
     if let Some([patient, other]) = mitochondria {
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
     }
-    let bench = Bench { genome: &nuclear, cells: &cells, targets: targets.as_ref(), params };
+    let bench =
+        Bench { genome: &nuclear, cells: &cells, ploidy: &tumour.ploidy, targets: targets.as_ref(), params };
     let [tumor_sample, normal_sample] = samples(params);
     let (tumor, normal) = (bench.prepare(&tumor_sample)?, bench.prepare(&normal_sample)?);
     let mut sequence = |sample: &str, prepared: &Prepared| {
@@ -184,7 +185,11 @@ fn foreign_species(path: &Path, shortest: usize) -> Result<Genome> {
 /// Places all variants: those of the nucleus where `nuclear` has room, those of the mitochondrion at the end of `genome`.
 fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Targets>) -> Result<Variants> {
     let mut ground = Ground::new(nuclear);
-    let mut tumour = Tumour::new(nuclear, &params.somatic.subclones)?;
+    let ploidy = match params.genome {
+        GenomeSource::Human { .. } => Ploidy::male(nuclear),
+        _ => Ploidy::diploid(),
+    };
+    let mut tumour = Tumour::new(nuclear, &params.somatic.subclones, ploidy)?;
     let mut wanted = params.somatic.clone();
     if let (Some(targets), Some(capture)) = (targets, &params.capture) {
         ground.want(Some(&targets.spans));
@@ -201,11 +206,23 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
     placing(Stream::Somatic, &mut |site| somatic::place(site, &wanted))?;
     placing(Stream::Linked, &mut |site| linked::place(site, &params.linked))?;
     ground.want(None);
-    let germline =
-        germline::place(nuclear, &params.germline, &mut ground, &mut params.stream(Stream::Germline));
+    let germline = germline::place(
+        nuclear,
+        &tumour.ploidy,
+        &params.germline,
+        &mut ground,
+        &mut params.stream(Stream::Germline),
+    );
     let others = params.foreign.tumor + params.foreign.normal > 0.0 && params.foreign.genome.is_none();
-    let foreign = others
-        .then(|| foreign::person(nuclear, &params.germline, &germline, &mut params.stream(Stream::Foreign)));
+    let foreign = others.then(|| {
+        foreign::person(
+            nuclear,
+            &tumour.ploidy,
+            &params.germline,
+            &germline,
+            &mut params.stream(Stream::Foreign),
+        )
+    });
     let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
         [Stream::MitochondrialVariants, Stream::ForeignMitochondrion]
             .map(|stream| Mitochondrion::new(genome, &mut params.stream(stream)))
@@ -217,24 +234,24 @@ fn write_truth(
     genome: &Genome,
     params: &Params,
     variants: &Variants,
+    threads: usize,
     out: &Path,
     set: &mut Set,
 ) -> Result<()> {
     let Variants { tumour, germline, foreign, mitochondria } = variants;
-    let repeats = RepeatMap::new(genome);
-    let tracts: Vec<TractIndex> = genome.seqs.iter().map(|s| TractIndex::new(s)).collect();
-    let annotator = Annotator { genome, repeats: &repeats, tracts: &tracts };
     let own = if foreign.is_some() { 1.0 - params.foreign.tumor } else { 1.0 };
     let sample = truth::SampleOf { purity: params.samples.purity, own };
     let [patient, other] = match mitochondria {
         Some(both) => both.each_ref().map(Some),
         None => [None; 2],
     };
+    let repeats = RepeatMap::new(genome, truth::places(tumour, patient), threads);
+    let annotator = Annotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
     let mut write = |name: &str, text: String| write_file(&out.join(name), text.as_bytes(), set);
     write("truth.vcf", truth::somatic_vcf(&annotator, tumour, patient, sample))?;
-    write("germline.vcf", truth::germline_vcf(genome, germline, patient))?;
+    write("germline.vcf", truth::germline_vcf(genome, &tumour.ploidy, germline, patient))?;
     if let Some(foreign) = foreign {
-        write("foreign.vcf", truth::germline_vcf(genome, foreign, other))?;
+        write("foreign.vcf", truth::germline_vcf(genome, &tumour.ploidy, foreign, other))?;
     }
     write("truth.bedpe", truth::bedpe(genome, &tumour.events(params.samples.purity)))
 }
@@ -358,16 +375,17 @@ mod tests {
         let params = params(300_000, contigs, seed);
         let genome = made::make(300_000, contigs, None, &mut Rng::stream(seed, &[0]));
         let tumour = place(&genome, &genome, &params, None).unwrap().tumour;
-        let spell =
-            |h: usize| tumour.karyotypes[0][h].spell(&genome, &edits_of(&genome, &tumour, &[], Some(0), h));
-        let haplotypes = [spell(0), spell(1)];
+        let haplotypes = [0, 1].map(|h| {
+            let edits = edits_of(&genome, &tumour, &[], Some(0), h);
+            let spelled = tumour.karyotypes[0][h].spell(&genome, &edits);
+            spelled.iter().map(|sequence| sequence.bases(0..sequence.len())).collect()
+        });
         (genome, tumour, haplotypes)
     }
 
     fn truth(genome: &Genome, tumour: &Tumour) -> Vec<vcf::Record> {
-        let repeats = RepeatMap::new(genome);
-        let tracts: Vec<TractIndex> = genome.seqs.iter().map(|s| TractIndex::new(s)).collect();
-        let annotator = Annotator { genome, repeats: &repeats, tracts: &tracts };
+        let repeats = RepeatMap::new(genome, truth::places(tumour, None), 1);
+        let annotator = Annotator { genome, repeats: &repeats, ploidy: &tumour.ploidy };
         let sample = truth::SampleOf { purity: 1.0, own: 1.0 };
         let text = truth::somatic_vcf(&annotator, tumour, None, sample);
         vcf::parse(&text, Path::new("truth.vcf")).unwrap()
@@ -407,7 +425,7 @@ mod tests {
             assert_eq!(changes.len(), 52);
             changes.sort();
             for (h, spelled) in haplotypes.iter().enumerate() {
-                let mut expected = seq.clone();
+                let mut expected = seq.to_vec();
                 for (_, start, end, bases) in changes.iter().rev().filter(|c| c.0 == h) {
                     expected.splice(start..end, bases.iter().copied());
                 }
@@ -438,12 +456,12 @@ mod tests {
                     };
                     let junction = [towards(&a), dna::revcomp(&towards(&b))].concat();
                     let other_strand = dna::revcomp(&junction);
-                    let occurs = |chromosomes: &[Vec<u8>]| {
-                        let mut windows = chromosomes.iter().flat_map(|c| c.windows(2 * FLANK));
-                        windows.any(|w| w == junction || w == other_strand)
+                    let occurs = |chromosome: &[u8]| {
+                        chromosome.windows(2 * FLANK).any(|w| w == junction || w == other_strand)
                     };
-                    assert!(occurs(&haplotypes[placed.haplotype]), "{:?}", placed.variant);
-                    assert!(!occurs(&genome.seqs), "{:?}", placed.variant);
+                    let in_tumour = haplotypes[placed.haplotype].iter().any(|c| occurs(c));
+                    assert!(in_tumour, "{:?}", placed.variant);
+                    assert!(!genome.seqs.iter().any(|c| occurs(c)), "{:?}", placed.variant);
                 }
             }
             assert_eq!(classes.len(), 6);

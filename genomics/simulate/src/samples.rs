@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::mitochondrion;
 use crate::params::Params;
+use crate::ploidy::Ploidy;
 use crate::rng::{Rng, Stream};
 use crate::sequencing::{
     Captured, Coverage, Inserts, Kind, Library, Machine, Mixture, Pool, Sampling, Source, Tube, kept,
@@ -20,7 +21,9 @@ pub struct Bench<'a> {
     /// The nuclear genome.
     pub genome: &'a Genome,
     /// The chromosomes of all cells.
-    pub cells: &'a Cells,
+    pub cells: &'a Cells<'a>,
+    /// How many copies of each contig healthy cells have.
+    pub ploidy: &'a Ploidy,
     /// Targets, if some were captured.
     pub targets: Option<&'a Targets>,
     /// What is wanted.
@@ -78,7 +81,11 @@ impl<'a> Bench<'a> {
         let known = self.genome.known_bases() as f64;
         // The depth is that of two copies: what is amplified comes on top.
         let amplified = self.params.copies.amplifications > 0;
-        let content = if amplified { pool.bases() / (2 * self.genome.length()) as f64 } else { 1.0 };
+        let content = if amplified {
+            pool.bases() / (2 * self.genome.length()) as f64
+        } else {
+            self.ploidy.content(self.genome)
+        };
         let per_pair = if machine.is_uniform() {
             (2 * reads.read_length) as f64
         } else {
@@ -153,7 +160,7 @@ fn on_target_of_pair(
             return 0;
         }
         let fragment = kept(|rng| caught.fragment(insert, rng), coverage, rng);
-        let n = fragment.bases.len();
+        let n = fragment.len();
         let [first, second] = machine.lengths(rng).map(|length| length.min(n));
         caught.overlap(&fragment, 0, first) + caught.overlap(&fragment, n - second, n)
     };

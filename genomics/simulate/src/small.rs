@@ -3,7 +3,7 @@
 use crate::genome::Genome;
 use crate::ground::Ground;
 use crate::rng::Rng;
-use crate::tandem::{Tract, TractIndex};
+use crate::tandem::{self, Tract};
 use crate::variant::{Cut, Edit, Span};
 
 /// Longest tandem repeat whose length is changed, bp: reads must be able to span it.
@@ -34,7 +34,16 @@ pub struct Made {
 pub struct SmallMaker<'a> {
     genome: &'a Genome,
     /// Homopolymers, and repeats of longer units.
-    tracts: [Vec<(usize, Tract)>; 2],
+    tracts: [Vec<Short>; 2],
+}
+
+/// A tract of [`LONGEST_TRACT`] bases at most; large genomes have tens of millions of them.
+#[derive(Debug, Clone, Copy)]
+struct Short {
+    start: usize,
+    contig: u32,
+    length: u8,
+    unit: u8,
 }
 
 impl<'a> SmallMaker<'a> {
@@ -42,10 +51,13 @@ impl<'a> SmallMaker<'a> {
     pub fn new(genome: &'a Genome, ground: &Ground) -> Self {
         let mut tracts = [vec![], vec![]];
         for (contig, seq) in genome.seqs.iter().enumerate() {
-            for tract in TractIndex::new(seq).tracts {
-                let wanted = ground.is_wanted(Cut { contig, pos: tract.start });
-                if wanted && tract.end - tract.start <= LONGEST_TRACT {
-                    tracts[usize::from(tract.unit > 1)].push((contig, tract));
+            let mut found = tandem::tracts(seq);
+            found.sort_unstable_by_key(|t| (t.start, t.unit));
+            for Tract { start, end, unit } in found {
+                let wanted = ground.is_wanted(Cut { contig, pos: start });
+                if wanted && end - start <= LONGEST_TRACT {
+                    let (length, contig) = ((end - start) as u8, contig as u32);
+                    tracts[usize::from(unit > 1)].push(Short { start, contig, length, unit: unit as u8 });
                 }
             }
         }
@@ -99,8 +111,9 @@ impl<'a> SmallMaker<'a> {
                 if choice.is_empty() {
                     return self.make(ground, rng, Kind::Indel, longest);
                 }
-                let (contig, tract) = *rng.pick(choice);
-                self.resize(contig, tract, rng, longest)
+                let Short { start, contig, length, unit } = *rng.pick(choice);
+                let tract = Tract { start, end: start + usize::from(length), unit: unit.into() };
+                self.resize(contig as usize, tract, rng, longest)
             }
         }
     }

@@ -65,31 +65,16 @@ fn smallest_unit(word: &[u8]) -> usize {
     (1..=n).find(|&u| n.is_multiple_of(u) && (u..n).all(|i| word[i] == word[i - u])).unwrap_or(n)
 }
 
-/// Tracts of one contig with a fast look-up by position.
-#[derive(Debug)]
-pub struct TractIndex {
-    /// Sorted by start.
-    pub tracts: Vec<Tract>,
-    covered: Vec<bool>,
-}
+/// Bases on either side of a place that decide whether it lies in a tract: more than the shortest tract of any unit has.
+const DECIDE: usize = 64;
 
-impl TractIndex {
-    /// Finds the tracts of `seq`.
-    pub fn new(seq: &[u8]) -> Self {
-        let mut tracts = tracts(seq);
-        tracts.sort_unstable_by_key(|t| (t.start, t.unit));
-        let mut covered = vec![false; seq.len()];
-        for t in &tracts {
-            covered[t.start..t.end].fill(true);
-        }
-        TractIndex { tracts, covered }
-    }
-
-    /// Whether any base of `start..end`, or a base beside it, lies in a tract.
-    pub fn touches(&self, start: usize, end: usize) -> bool {
-        let from = start.saturating_sub(1).min(self.covered.len());
-        self.covered[from..(end + 1).clamp(from, self.covered.len())].contains(&true)
-    }
+/// Whether any base of `start..end` of a sequence, or a base beside it, lies in a tract.
+pub fn touches_tract(seq: &[u8], start: usize, end: usize) -> bool {
+    let (from, to) = (start.saturating_sub(1).min(seq.len()), (end + 1).min(seq.len()));
+    // What is left of a tract that is cut off farther away is still long enough to be one.
+    let first = from.saturating_sub(DECIDE);
+    let near = &seq[first..(to + DECIDE).clamp(first, seq.len())];
+    tracts(near).iter().any(|t| first + t.start < to && from < first + t.end)
 }
 
 #[cfg(test)]
@@ -103,10 +88,8 @@ mod tests {
         let text = |t: &Tract| (std::str::from_utf8(&seq[t.start..t.end]).unwrap(), t.unit);
         let all: Vec<_> = found.iter().map(text).collect();
         assert_eq!(all, [("AAAAAAA", 1), ("CACACACACACAC", 2), ("GACGACGACGAC", 3)]);
-        let index = TractIndex::new(seq);
-        assert!(
-            index.touches(3, 3) && index.touches(10, 10) && !index.touches(0, 1) && !index.touches(51, 52)
-        );
+        let touches = |start, end| touches_tract(seq, start, end);
+        assert!(touches(3, 3) && touches(10, 10) && !touches(0, 1) && !touches(51, 52));
     }
 
     #[test]
@@ -146,6 +129,16 @@ mod tests {
                 let found = tracts(&seq);
                 all += found.len();
                 assert_eq!(found, every_base(&seq), "{}", String::from_utf8_lossy(&seq));
+                // Near a place it can be told whether that lies in one.
+                for at in (0..seq.len()).step_by(if length > 100 { 17 } else { 1 }) {
+                    let lies = found.iter().any(|t| t.start <= at + 2 && at < t.end + 1);
+                    assert_eq!(
+                        touches_tract(&seq, at, at + 2),
+                        lies,
+                        "{at} of {}",
+                        String::from_utf8_lossy(&seq)
+                    );
+                }
             }
         }
         assert!(all > 1000, "{all}");

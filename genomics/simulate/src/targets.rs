@@ -218,8 +218,7 @@ mod tests {
 
     #[test]
     fn bed_files_are_read_and_faults_named() {
-        let genome =
-            Genome { names: vec!["a".into(), "b".into()], seqs: vec![vec![b'A'; 900], vec![b'C'; 80]] };
+        let genome = Genome::new(vec!["a".into(), "b".into()], vec![vec![b'A'; 900], vec![b'C'; 80]]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.bed");
         let targets = |text: &str| {

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use crate::genome::Genome;
 use crate::germline::Germline;
 use crate::mitochondrion::Mitochondrion;
+use crate::ploidy::Ploidy;
 use crate::repeats::RepeatMap;
-use crate::tandem::TractIndex;
+use crate::tandem;
 use crate::tumour::{Event, Placed, Tumour};
 use crate::variant::{Breakend, Cut, Edit, Side, Span, Structural};
 
@@ -42,7 +43,7 @@ struct Record {
     reference: String,
     alternate: String,
     info: String,
-    genotype: String,
+    genotype: &'static str,
 }
 
 /// What the records of the truth say beyond the variant itself.
@@ -50,9 +51,9 @@ pub struct Annotator<'a> {
     /// The reference.
     pub genome: &'a Genome,
     /// Its repeats.
-    pub repeats: &'a RepeatMap,
-    /// Tandem repeats of each contig.
-    pub tracts: &'a [TractIndex],
+    pub repeats: &'a RepeatMap<'a>,
+    /// How many copies of each contig healthy cells have.
+    pub ploidy: &'a Ploidy,
 }
 
 fn text(bases: &[u8]) -> String {
@@ -77,8 +78,15 @@ fn class(edit: &Edit) -> &'static str {
     }
 }
 
-fn genotype(haplotype: usize) -> String {
-    if haplotype == 0 { "1|0" } else { "0|1" }.to_owned()
+/// Which haplotypes of those that there are have a variant.
+fn genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
+    match (there, haplotypes) {
+        ([true, true], [true, true]) => "1|1",
+        ([true, true], [true, false]) => "1|0",
+        ([true, true], [false, true]) => "0|1",
+        ([true, true], [false, false]) => "0|0",
+        _ => "1",
+    }
 }
 
 /// What decides how much of a tumour sample's reads show a variant.
@@ -88,6 +96,19 @@ pub struct SampleOf {
     pub purity: f64,
     /// Share of the patient's reads among all that come from the place.
     pub own: f64,
+}
+
+/// Where the truth tells whether the genome repeats itself.
+pub fn places(tumour: &Tumour, mitochondrion: Option<&Mitochondrion>) -> Vec<Span> {
+    let small = tumour.small.iter().map(|p| p.variant.span());
+    let cuts = tumour.structural.iter().flat_map(|p| p.variant.cuts()).map(place);
+    let inner = tumour.inner.iter().flat_map(|p| p.variant.span().cuts()).map(place);
+    let circular = mitochondrion.iter().flat_map(|m| &m.somatic).map(|(edit, _)| edit.span());
+    small.chain(cuts).chain(inner).chain(circular).collect()
+}
+
+fn place(cut: Cut) -> Span {
+    Span { contig: cut.contig, start: cut.pos, end: cut.pos }
 }
 
 /// The somatic variants as VCF.
@@ -111,10 +132,15 @@ pub fn somatic_vcf(
 }
 
 /// Germline variants of one person as VCF.
-pub fn germline_vcf(genome: &Genome, germline: &[Germline], mitochondrion: Option<&Mitochondrion>) -> String {
+pub fn germline_vcf(
+    genome: &Genome,
+    ploidy: &Ploidy,
+    germline: &[Germline],
+    mitochondrion: Option<&Mitochondrion>,
+) -> String {
     let record = |(i, g): (usize, &Germline)| {
         let (pos, reference, alternate) = alleles(genome, &g.edit);
-        let genotype = g.haplotypes.map(|h| if h { "1" } else { "0" }).join("|");
+        let genotype = genotype(g.haplotypes, ploidy.haplotypes(g.edit.at.contig));
         Record {
             contig: g.edit.at.contig,
             pos,
@@ -130,13 +156,17 @@ pub fn germline_vcf(genome: &Genome, germline: &[Germline], mitochondrion: Optio
 }
 
 impl Annotator<'_> {
+    fn genotype(&self, haplotype: usize, contig: usize) -> &'static str {
+        genotype([0, 1].map(|h| h == haplotype), self.ploidy.haplotypes(contig))
+    }
+
     fn flags(&self, cuts: &[Cut], span: Option<Span>) -> String {
         let spans: Vec<Span> = match span {
             Some(span) => vec![span],
-            None => cuts.iter().map(|c| Span { contig: c.contig, start: c.pos, end: c.pos }).collect(),
+            None => cuts.iter().map(|cut| place(*cut)).collect(),
         };
         let repeat = spans.iter().any(|s| self.repeats.touches(s.contig, s.start, s.end));
-        let tandem = spans.iter().any(|s| self.tracts[s.contig].touches(s.start, s.end));
+        let tandem = spans.iter().any(|s| tandem::touches_tract(&self.genome.seqs[s.contig], s.start, s.end));
         format!("{}{}", if repeat { ";REPEAT" } else { "" }, if tandem { ";STR" } else { "" })
     }
 
@@ -152,7 +182,7 @@ impl Annotator<'_> {
             reference,
             alternate,
             info: format!("CLASS={};AF={af:.4};CLONE={}{cluster}{flags}", class(edit), placed.clone),
-            genotype: genotype(placed.haplotype),
+            genotype: self.genotype(placed.haplotype, edit.at.contig),
         }
     }
 
@@ -171,7 +201,7 @@ impl Annotator<'_> {
             reference: base(contig, pos - 1),
             alternate,
             info,
-            genotype: genotype(*haplotype),
+            genotype: self.genotype(*haplotype, contig),
         };
         let symbolic = |span: &Span, svtype: &str, sign: &str| {
             let info = format!("{about};SVTYPE={svtype};END={};SVLEN={sign}{}", span.end, span.length());

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::genome::Genome;
 use crate::karyotype::Karyotype;
+use crate::ploidy::Ploidy;
 use crate::rng::Rng;
 use crate::variant::{Cut, Edit, Structural};
 
@@ -50,6 +51,10 @@ pub struct Tumour {
     pub shares: Vec<f64>,
     /// The two haplotypes of each population.
     pub karyotypes: Vec<[Karyotype; 2]>,
+    /// Those of healthy cells.
+    pub healthy: [Karyotype; 2],
+    /// How many copies of each contig healthy cells have.
+    pub ploidy: Ploidy,
 }
 
 /// A structural variant as the truth tells it.
@@ -69,7 +74,7 @@ pub struct Event {
 
 impl Tumour {
     /// A tumour without variants. `subclones` are their shares of the tumour cells.
-    pub fn new(genome: &Genome, subclones: &[f64]) -> Result<Self> {
+    pub fn new(genome: &Genome, subclones: &[f64], ploidy: Ploidy) -> Result<Self> {
         let subclonal: f64 = subclones.iter().sum();
         if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f <= 0.0) {
             let message = "the subclones' shares must be above 0 and sum up to at most 1; make them smaller";
@@ -77,9 +82,9 @@ impl Tumour {
         }
         let mut shares = vec![(1.0 - subclonal).max(0.0)];
         shares.extend(subclones);
-        let healthy = [Karyotype::new(genome), Karyotype::new(genome)];
-        let karyotypes = vec![healthy; shares.len()];
-        Ok(Tumour { small: vec![], structural: vec![], inner: vec![], shares, karyotypes })
+        let healthy = Karyotype::healthy(genome, &ploidy);
+        let karyotypes = vec![healthy.clone(); shares.len()];
+        Ok(Tumour { small: vec![], structural: vec![], inner: vec![], shares, karyotypes, healthy, ploidy })
     }
 
     /// Share of the tumour cells that carry the variants of a clone.
@@ -162,7 +167,8 @@ impl Tumour {
     /// Expected share of the tumour sample's reads that show a small variant.
     pub fn allele_fraction(&self, placed: &Placed<Edit>, purity: f64) -> f64 {
         let at = placed.variant.at;
-        purity * self.alleles(placed, at) / (purity * self.copies(at) + (1.0 - purity) * 2.0)
+        purity * self.alleles(placed, at)
+            / (purity * self.copies(at) + (1.0 - purity) * self.ploidy.copies(at.contig) as f64)
     }
 
     /// The structural variants, those inside amplified spans last.
@@ -175,12 +181,14 @@ impl Tumour {
                 Structural::Amplification { copies, .. } => (copies as f64 - 1.0, Some(self.copies(cut))),
                 _ => (1.0, None),
             };
+            let absent = 2.0 - self.ploidy.copies(cut.contig) as f64;
             let extra = copies.map_or_else(|| self.gained(left), |copies| copies - 2.0);
             Event {
                 variant: p.variant.clone(),
                 haplotype: p.haplotype,
                 clone: p.clone,
-                allele_fraction: purity * (self.alleles(p, left) * junctions) / (2.0 + purity * extra),
+                allele_fraction: purity * (self.alleles(p, left) * junctions)
+                    / (2.0 + purity * extra - (1.0 - purity) * absent),
                 copies,
             }
         };

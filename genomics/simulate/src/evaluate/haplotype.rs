@@ -145,7 +145,7 @@ mod tests {
     use crate::evaluate::vcf;
 
     fn same(truth: &str, calls: &str) -> (Vec<usize>, Vec<usize>) {
-        let genome = Genome { names: vec!["a".into()], seqs: vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)] };
+        let genome = Genome::new(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
         let (truth, calls) = (vcf::records(truth), vcf::records(calls));
         let found = same_sequence(&truth, &calls, Record::passed, &genome);
         let sorted = |set: HashSet<usize>| {

@@ -17,11 +17,13 @@ pub mod vcf;
 pub use report::render;
 pub use score::{Class, False, Miss, Outcome, Part, Scores};
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use crate::error::Result;
 use crate::genome::Genome;
 use crate::repeats::RepeatMap;
+use crate::variant::Span;
 
 /// What to compare.
 #[derive(Debug, Clone, Copy)]
@@ -50,21 +52,30 @@ pub enum Filters {
 /// Scores the calls.
 pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
     let genome = inputs.reference.map(Genome::read).transpose()?;
-    let repeats = genome.as_ref().map(RepeatMap::new);
     let load =
         |path: &Path| -> Result<score::Side> { Ok(score::Side::new(vcf::read(path)?, genome.as_ref())) };
     let truth = load(inputs.truth)?;
     let calls = load(inputs.calls)?;
     let germline = inputs.germline.map(load).transpose()?;
-    let in_repeat = |chrom: &str, start: usize, end: usize| match (&genome, &repeats) {
-        (Some(genome), Some(repeats)) => genome
-            .names
-            .iter()
-            .position(|n| n == chrom)
-            .is_some_and(|contig| repeats.touches(contig, start, end)),
-        _ => false,
+    let score = |in_repeat: &score::InRepeat| {
+        score::score(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, in_repeat)
     };
-    Ok(score::score(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, &in_repeat))
+    let Some(genome) = &genome else { return Ok(score(&|_, _, _| false)) };
+    let place = |chrom: &str, start: usize, end: usize| {
+        let contig = genome.names.iter().position(|n| n == chrom)?;
+        Some(Span { contig, start, end })
+    };
+    // Scored once only to know which places are asked for: a genome has far more.
+    let asked = RefCell::new(vec![]);
+    score(&|chrom, start, end| {
+        asked.borrow_mut().extend(place(chrom, start, end));
+        false
+    });
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let repeats = RepeatMap::new(genome, asked.into_inner(), threads);
+    Ok(score(&|chrom, start, end| {
+        place(chrom, start, end).is_some_and(|at| repeats.touches(at.contig, at.start, at.end))
+    }))
 }
 
 #[cfg(test)]

@@ -571,7 +571,7 @@ b 700 . A <INV> . PASS END=1700";
 
     #[test]
     fn neighbours_count_alike_joined_or_apart() {
-        let genome = Genome { names: vec!["a".into()], seqs: vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)] };
+        let genome = Genome::new(vec!["a".into()], vec![b"ACGTTGCAACTTGGCATCGA".repeat(10)]);
         let scored = |truth: &str, calls: &str| {
             let of = |lines: &str| Side::new(vcf::records(lines), Some(&genome));
             let outcome = score(&of(truth), &of(calls), None, Some(&genome), Filters::Pass, &|_, _, _| false);

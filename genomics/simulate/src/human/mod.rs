@@ -89,7 +89,7 @@ pub fn make(length: usize, rng: &mut Rng, threads: usize) -> Genome {
     for (i, seq) in seqs.iter_mut().enumerate() {
         unfinished(seq, i, &alpha, &mut of(i, 1), &mut |_, _, _| {});
     }
-    Genome { names: CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs }
+    Genome::new(CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs)
 }
 
 /// Random numbers that no single chromosome has for itself.

@@ -17,7 +17,7 @@ pub struct Captured<'a> {
     /// By chromosome, and then by place.
     images: Vec<Image>,
     /// Each chromosome, and which of the images are on it.
-    chromosomes: Vec<(&'a Chromosome, Range<usize>)>,
+    chromosomes: Vec<(&'a Chromosome<'a>, Range<usize>)>,
     /// Running sums of cells × efficiency × possible starts of fragments.
     weights: Vec<f64>,
     /// Bases before a target at which fragments may begin; the longest fragments may be longer.
@@ -79,7 +79,7 @@ impl<'a> Captured<'a> {
         caught.unwrap_or_else(|| {
             let Image { chromosome, start, .. } = self.images[rng.below(self.images.len())];
             let chromosome = self.chromosomes[chromosome].0;
-            Fragment::new(chromosome, start, (start + length).min(chromosome.bases.len()))
+            Fragment::new(chromosome, start, (start + length).min(chromosome.sequence.len()))
         })
     }
 
@@ -92,7 +92,7 @@ impl<'a> Captured<'a> {
         let start =
             (image.start + rng.below(image.end - image.start + self.reach)).checked_sub(self.reach)?;
         let end = start + length;
-        if end > chromosome.bases.len() || end <= image.start {
+        if end > chromosome.sequence.len() || end <= image.start {
             return None;
         }
         let overlap = end.min(image.end) - start.max(image.start);

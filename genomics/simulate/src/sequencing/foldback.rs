@@ -120,6 +120,7 @@ fn words(bases: &[u8]) -> Option<(usize, usize)> {
 mod tests {
     use super::*;
     use crate::origin::Origins;
+    use crate::sequence::Sequence;
     use crate::sequencing::fragments::{Chromosome, Fragment};
     use crate::sequencing::tube::Kind;
     use crate::variant::Span;
@@ -157,7 +158,7 @@ mod tests {
         bases.splice(945..960, stem);
         let mut origins = Origins::default();
         origins.reference(Span { contig: 0, start: 0, end: 2000 }, &[], false);
-        let chromosome = Chromosome { bases: bases.clone(), origins, copies: 1, circular: false };
+        let chromosome = Chromosome { sequence: Sequence::of(&bases), origins, copies: 1, circular: false };
         let mut at_repeat = [0; 2];
         for round in 0..400 {
             let reverse = round % 2 == 0;
@@ -183,7 +184,8 @@ mod tests {
     fn molecules_without_an_inverted_repeat_stay_as_they_are() {
         let mut origins = Origins::default();
         origins.reference(Span { contig: 0, start: 0, end: 500 }, &[], false);
-        let chromosome = Chromosome { bases: b"AC".repeat(250), origins, copies: 1, circular: false };
+        let bases = b"AC".repeat(250);
+        let chromosome = Chromosome { sequence: Sequence::of(&bases), origins, copies: 1, circular: false };
         let mut molecule = Molecule::new(Fragment::new(&chromosome, 50, 400), false, Kind::Patient);
         assert!(!fold_back(&mut molecule, 400, &mut Rng::stream(1, &[])));
         assert_eq!(molecule.len(), 350);

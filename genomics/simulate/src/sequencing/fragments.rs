@@ -2,6 +2,7 @@
 
 use crate::origin::{Origins, Place};
 use crate::rng::Rng;
+use crate::sequence::Sequence;
 use crate::variant::Cut;
 
 /// Times a fragment without too many N is looked for.
@@ -9,9 +10,9 @@ const TRIES: usize = 200;
 
 /// A chromosome of some cell.
 #[derive(Debug)]
-pub struct Chromosome {
+pub struct Chromosome<'a> {
     /// Its sequence; if it is circular, twice.
-    pub bases: Vec<u8>,
+    pub sequence: Sequence<'a>,
     /// Where in the reference its bases come from.
     pub origins: Origins,
     /// How often the cell has it.
@@ -21,27 +22,42 @@ pub struct Chromosome {
 }
 
 /// Genomes with the share of the cells that have them.
-pub type Mixture<'a> = Vec<(f64, &'a [Chromosome])>;
+pub type Mixture<'a> = Vec<(f64, &'a [Chromosome<'a>])>;
 
 /// A piece of a chromosome.
 #[derive(Debug, Clone, Copy)]
 pub struct Fragment<'a> {
-    /// Its sequence.
-    pub bases: &'a [u8],
-    chromosome: &'a Chromosome,
+    chromosome: &'a Chromosome<'a>,
     start: usize,
+    end: usize,
 }
 
 impl<'a> Fragment<'a> {
     /// Bases `start..end` of a chromosome.
-    pub fn new(chromosome: &'a Chromosome, start: usize, end: usize) -> Self {
-        Fragment { bases: &chromosome.bases[start..end], chromosome, start }
+    pub fn new(chromosome: &'a Chromosome<'a>, start: usize, end: usize) -> Self {
+        Fragment { chromosome, start, end }
+    }
+
+    /// Its length, bp.
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Spells its sequence.
+    pub fn bases(&self) -> Vec<u8> {
+        self.chromosome.sequence.bases(self.start..self.end)
+    }
+
+    /// How many of its bases are G or C.
+    pub fn strong(&self) -> usize {
+        let count = |bases: &[u8]| bases.iter().filter(|&&b| b == b'G' || b == b'C').count();
+        self.chromosome.sequence.pieces(self.start..self.end).map(|(bases, _)| count(bases)).sum()
     }
 
     /// Where its first or last `length` bases come from; `None` when that is no one place.
     pub fn end_place(&self, length: usize, last: bool) -> Option<Place> {
-        let length = length.min(self.bases.len());
-        let start = if last { self.start + self.bases.len() - length } else { self.start };
+        let length = length.min(self.len());
+        let start = if last { self.end - length } else { self.start };
         self.chromosome.origins.place(start..start + length)
     }
 
@@ -51,7 +67,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// The chromosome that it is of.
-    pub fn chromosome(&self) -> &'a Chromosome {
+    pub fn chromosome(&self) -> &'a Chromosome<'a> {
         self.chromosome
     }
 
@@ -62,31 +78,31 @@ impl<'a> Fragment<'a> {
 
     /// Where its middle comes from; `None` when that is novel.
     pub fn middle(&self) -> Option<Cut> {
-        self.chromosome.origins.locate(self.start + self.bases.len() / 2)
+        self.chromosome.origins.locate(self.start + self.len() / 2)
     }
 
     /// Whether it begins and ends with bases that are known.
     pub fn has_known_ends(&self) -> bool {
-        let ends = [self.bases.first(), self.bases.last()];
-        ends.into_iter().flatten().all(|&b| b != b'N')
+        let known = |at: usize| self.chromosome.sequence.base(at) != b'N';
+        self.len() == 0 || (known(self.start) && known(self.end - 1))
     }
 }
 
 /// Chromosomes weighted by how many cells carry them.
 #[derive(Debug)]
 pub struct Pool<'a> {
-    chromosomes: Vec<&'a Chromosome>,
+    chromosomes: Vec<&'a Chromosome<'a>>,
     /// Running sums of cells × bases.
     weights: Vec<f64>,
 }
 
 impl<'a> Pool<'a> {
     /// Mixes genomes; each comes with its share of the cells. Chromosomes shorter than `shortest` are left out.
-    pub fn new(genomes: &[(f64, &'a [Chromosome])], shortest: usize) -> Self {
+    pub fn new(genomes: &[(f64, &'a [Chromosome<'a>])], shortest: usize) -> Self {
         let (mut chromosomes, mut weights, mut sum) = (vec![], vec![], 0.0);
         for &(share, genome) in genomes.iter().filter(|g| g.0 > 0.0) {
-            for chromosome in genome.iter().filter(|c| c.bases.len() >= shortest && c.copies > 0) {
-                sum += share * chromosome.copies as f64 * chromosome.bases.len() as f64;
+            for chromosome in genome.iter().filter(|c| c.sequence.len() >= shortest && c.copies > 0) {
+                sum += share * chromosome.copies as f64 * chromosome.sequence.len() as f64;
                 chromosomes.push(chromosome);
                 weights.push(sum);
             }
@@ -115,7 +131,7 @@ impl<'a> Pool<'a> {
         let last = self.weights.len() - 1;
         let at = rng.unit() * self.weights[last];
         let chromosome = self.chromosomes[self.weights.partition_point(|&w| w <= at).min(last)];
-        let bases = chromosome.bases.len();
+        let bases = chromosome.sequence.len();
         let length = length.min(bases);
         let starts = if chromosome.circular { bases / 2 } else { bases - length + 1 };
         let start = rng.below(starts).min(bases - length);

@@ -1,7 +1,5 @@
 //! A molecule of the library: what of the DNA it is made of, and its bases after all that happened to it.
 
-use std::borrow::Cow;
-
 use genuma_reads::dna;
 
 use super::fragments::Fragment;
@@ -21,7 +19,7 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// Bases `start..end` as the molecule reads them.
     pub fn cut(&self, start: usize, end: usize) -> Part<'a> {
-        let n = self.fragment.bases.len();
+        let n = self.fragment.len();
         let (start, end) = if self.reverse { (n - end, n - start) } else { (start, end) };
         Part { fragment: self.fragment.part(start, end), ..*self }
     }
@@ -37,8 +35,7 @@ impl<'a> Part<'a> {
 /// A molecule with adapters at its ends; the adapters are not among its bases. The strand that read 1 reads counts.
 #[derive(Debug, Clone)]
 pub struct Molecule<'a> {
-    /// As long as nothing changed, those of the fragment.
-    bases: Cow<'a, [u8]>,
+    bases: Vec<u8>,
     /// Whether `bases` are those of the other strand.
     reverse: bool,
     /// One, two if it was joined, none if it is but adapters.
@@ -57,14 +54,21 @@ impl<'a> Molecule<'a> {
     /// A fragment as it is; `reverse` if read 1 reads its other strand.
     pub fn new(fragment: Fragment<'a>, reverse: bool, kind: Kind) -> Self {
         let parts = [Some(Part { fragment, reverse }), None];
-        let bases = Cow::Borrowed(fragment.bases);
-        Molecule { bases, reverse, parts, slips: vec![], tracts: vec![], kind, captured: false }
+        Molecule {
+            bases: fragment.bases(),
+            reverse,
+            parts,
+            slips: vec![],
+            tracts: vec![],
+            kind,
+            captured: false,
+        }
     }
 
     /// Two adapters with nothing between them.
     pub fn dimer() -> Self {
         Molecule {
-            bases: Cow::Borrowed(&[]),
+            bases: vec![],
             reverse: false,
             parts: [None; 2],
             slips: vec![],
@@ -97,15 +101,15 @@ impl<'a> Molecule<'a> {
     /// Read 1's strand, to be changed in place.
     pub fn strand(&mut self) -> &mut Vec<u8> {
         if self.reverse {
-            self.bases = Cow::Owned(dna::revcomp(&self.bases));
+            self.bases = dna::revcomp(&self.bases);
             self.reverse = false;
         }
-        self.bases.to_mut()
+        &mut self.bases
     }
 
     /// Replaces what it consists of.
     pub fn rebuild(&mut self, bases: Vec<u8>, parts: [Option<Part<'a>>; 2]) {
-        self.bases = Cow::Owned(bases);
+        self.bases = bases;
         self.reverse = false;
         self.parts = parts;
     }
@@ -138,6 +142,6 @@ impl<'a> Molecule<'a> {
         let part = if mate == 0 { self.parts[0] } else { self.parts[1].or(self.parts[0]) }?;
         // Beyond a joint there is another place; beyond the ends there is nothing more to come from anywhere.
         let joined = self.parts[1].is_some();
-        if joined && length > part.fragment.bases.len() { None } else { part.place(mate, length) }
+        if joined && length > part.fragment.len() { None } else { part.place(mate, length) }
     }
 }

@@ -95,9 +95,9 @@ impl<'a> Tube<'a> {
         rng: &mut Rng,
     ) -> Fragment<'a> {
         let chromosome = other.chromosome();
-        let length = length.min(chromosome.bases.len());
+        let length = length.min(chromosome.sequence.len());
         let start = (other.start() + rng.below(2 * distance + 1)).saturating_sub(distance);
-        let start = start.min(chromosome.bases.len() - length);
+        let start = start.min(chromosome.sequence.len() - length);
         Fragment::new(chromosome, start, start + length)
     }
 
