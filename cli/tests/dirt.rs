@@ -171,3 +171,30 @@ fn two_people_are_told() {
     assert!(!ended.stderr.contains("two people"), "{}", ended.stderr);
     assert!(json(&out.join("summary.json"))["strangers"].is_null());
 }
+
+#[test]
+fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
+    let size =
+        ["--genome-like", "human", "--genome-length", "1.2M", "--depth-tumor", "4", "--depth-normal", "4"];
+    let some = ["--snvs", "60", "--indels", "10", "--svs", "4", "--spacing", "200"];
+    let data = Data::simulate("human", &[&size[..], &some].concat());
+    let read = |name: &str| fs::read_to_string(data.folder.join(name)).expect("text");
+    let index = read("genome.fa.fai");
+    let contigs: Vec<&str> = index.lines().filter_map(|l| l.split('\t').next()).collect();
+    assert_eq!((contigs.len(), contigs[0], contigs[22], contigs[24]), (25, "chr1", "chrX", "chrM"));
+    let bases = read("genome.fa");
+    let count =
+        |base| bases.lines().filter(|l| !l.starts_with('>')).map(|l| l.matches(base).count()).sum::<usize>();
+    assert!((36_000..60_000).contains(&count('N')), "{}", count('N'));
+    let report = json(&data.folder.join("simulate.json"));
+    assert_eq!(report["parameters"]["genome"]["human"]["length"], 1_200_000);
+    assert_eq!(report["parameters"]["samples"]["mitochondrion"], 1000.0);
+    // What there is once has one allele.
+    let truths = [read("germline.vcf"), read("truth.vcf")].concat();
+    for record in truths.lines().filter(|l| !l.starts_with('#')) {
+        let columns: Vec<&str> = record.split('\t').collect();
+        let alone = ["chrX", "chrY"].contains(&columns[0]);
+        assert_eq!(columns[9] == "1", alone, "{record}");
+    }
+    assert!(["chrX", "chrY"].iter().all(|c| truths.contains(&format!("\n{c}\t"))));
+}

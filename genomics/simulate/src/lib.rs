@@ -14,6 +14,7 @@ mod tandem;
 
 mod ground;
 mod ploidy;
+mod marks;
 mod origin;
 mod sequence;
 mod karyotype;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::marks::Marks;
 use crate::variant::{Cut, Edit, Span};
 
 /// Longest stretch of the reference that a small deletion may take out of a mate (bp); a longer one is a breakpoint.
@@ -35,6 +36,7 @@ impl Stretch {
 pub struct Origins {
     stretches: Vec<Stretch>,
     length: usize,
+    marks: Marks,
 }
 
 /// Bases of the reference and the strand that reads them.
@@ -79,6 +81,7 @@ impl Origins {
         if span.length() > 0 {
             self.stretches.push(Stretch { at: self.length, span, reverse });
             self.length += span.length();
+            self.marks.push(self.stretches.len() - 1, self.length);
         }
     }
 
@@ -87,10 +90,14 @@ impl Origins {
         &self.stretches
     }
 
+    /// The number of the first stretch that ends beyond a base.
+    fn beyond(&self, base: usize) -> usize {
+        self.marks.find(&self.stretches, base, |s| s.at + s.span.length())
+    }
+
     /// Where a base of the chromosome comes from; `None` when it is novel.
     pub fn locate(&self, base: usize) -> Option<Cut> {
-        let stretch =
-            self.stretches.get(self.stretches.partition_point(|s| s.at + s.span.length() <= base))?;
+        let stretch = self.stretches.get(self.beyond(base))?;
         let into = base.checked_sub(stretch.at)?;
         let pos = if stretch.reverse { stretch.span.end - 1 - into } else { stretch.span.start + into };
         Some(Cut { contig: stretch.span.contig, pos })
@@ -98,7 +105,7 @@ impl Origins {
 
     /// Where bases of the chromosome come from; `None` when they are all novel, or have a breakpoint among them.
     pub fn place(&self, bases: Range<usize>) -> Option<Place> {
-        let first = self.stretches.partition_point(|s| s.at + s.span.length() <= bases.start);
+        let first = self.beyond(bases.start);
         let mut place: Option<Place> = None;
         for stretch in self.stretches[first..].iter().take_while(|s| s.at < bases.end) {
             let skipped = bases.start.saturating_sub(stretch.at);

@@ -4,18 +4,15 @@ use std::ops::Range;
 
 use genuma_reads::dna;
 
+use crate::marks::Marks;
 use crate::variant::{Edit, Span};
-
-/// Bases from one mark to the next.
-const MARKS: usize = 4096;
 
 /// Runs of the reference, of what variants add, and of novel bases, in the order of a chromosome.
 #[derive(Debug, Clone, Default)]
 pub struct Sequence<'a> {
     runs: Vec<Run<'a>>,
     length: usize,
-    /// The run that each base with a mark lies in, so that no place takes long to find.
-    marks: Vec<u32>,
+    marks: Marks,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +37,9 @@ impl<'a> Sequence<'a> {
         if bases.is_empty() {
             return;
         }
-        let run = self.runs.len() as u32;
-        let at = self.length;
-        self.runs.push(Run { at, bases, reverse });
+        self.runs.push(Run { at: self.length, bases, reverse });
         self.length += bases.len();
-        self.marks.resize(self.length.div_ceil(MARKS), run);
+        self.marks.push(self.runs.len() - 1, self.length);
     }
 
     /// Adds a span of a contig with `edits` in it, which are sorted and apart, turned round if `reverse`.
@@ -75,10 +70,7 @@ impl<'a> Sequence<'a> {
 
     /// The run that a base lies in.
     fn run(&self, at: usize) -> usize {
-        let mark = at / MARKS;
-        let first = self.marks[mark] as usize;
-        let last = self.marks.get(mark + 1).map_or(self.runs.len() - 1, |&run| run as usize);
-        first + self.runs[first + 1..=last].partition_point(|run| run.at <= at)
+        self.marks.find(&self.runs, at, |run| run.at + run.bases.len())
     }
 
     /// One base.

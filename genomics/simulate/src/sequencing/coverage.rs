@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::fragments::Fragment;
 use super::params::CoverageParams;
 use crate::genome::Genome;
+use crate::marks::Marks;
 use crate::rng::Rng;
 use crate::variant::Cut;
 
@@ -32,7 +33,14 @@ struct Wave {
     /// Standard deviation of the factor's logarithm.
     sd: f64,
     /// For each contig places and, at each, how many standard deviations the logarithm is off.
-    knots: Vec<Vec<(usize, f64)>>,
+    knots: Vec<Knots>,
+}
+
+/// Those of a contig.
+#[derive(Debug, Default)]
+struct Knots {
+    knots: Vec<(usize, f64)>,
+    marks: Marks,
 }
 
 impl Coverage {
@@ -45,9 +53,11 @@ impl Coverage {
 
     /// Whether a fragment is kept.
     pub fn keeps(&self, fragment: &Fragment, rng: &mut Rng) -> bool {
-        let gc = if self.gc_bias > 0.0 { self.gc_factor(fragment.strong(), fragment.len()) } else { 1.0 };
         let wave = self.wave.as_ref().map_or(1.0, |wave| wave.factor(fragment.middle()));
-        rng.chance(gc * wave)
+        let least = rng.unit();
+        // GC makes it less at most: the bases of a fragment that is lost anyway need not be looked at.
+        least < wave
+            && (self.gc_bias == 0.0 || least < self.gc_factor(fragment.strong(), fragment.len()) * wave)
     }
 
     /// Relative to the best GC content, of `length` bases of which so many are G or C.
@@ -64,14 +74,15 @@ impl Coverage {
 impl Wave {
     fn new(cv: f64, genome: &Genome, mut shared: Rng, mut own: Rng) -> Self {
         let mut contig = |seq: &Arc<Vec<u8>>| {
-            let mut knots = vec![];
+            let Knots { mut knots, mut marks } = Knots::default();
             let mut at = 0;
             loop {
                 let common = SHARED.sqrt() * shared.normal(0.0, 1.0);
                 let off = common + (1.0 - SHARED).sqrt() * own.normal(0.0, 1.0);
                 knots.push((at, off.clamp(-CREST, CREST)));
+                marks.push(knots.len() - 1, at);
                 if at >= seq.len() {
-                    return knots;
+                    return Knots { knots, marks };
                 }
                 at += KNOTS.0 + shared.below(KNOTS.1 - KNOTS.0 + 1);
             }
@@ -89,8 +100,8 @@ impl Wave {
     /// Standard deviations that a place is off. Between knots their weights go along a quarter of a circle, so that the
     /// wave varies as much there as at the knots.
     fn off(&self, at: Cut) -> Option<f64> {
-        let knots = self.knots.get(at.contig)?;
-        let right = knots.partition_point(|k| k.0 <= at.pos);
+        let Knots { knots, marks } = self.knots.get(at.contig)?;
+        let right = marks.find(knots, at.pos, |knot| knot.0);
         let (&(x0, z0), &(x1, z1)) = (knots.get(right.checked_sub(1)?)?, knots.get(right)?);
         let angle = std::f64::consts::FRAC_PI_2 * (at.pos - x0) as f64 / (x1 - x0) as f64;
         Some((angle.cos() * z0 + angle.sin() * z1).clamp(-CREST, CREST))

@@ -50,8 +50,10 @@ impl<'a> Fragment<'a> {
 
     /// How many of its bases are G or C.
     pub fn strong(&self) -> usize {
-        let count = |bases: &[u8]| bases.iter().filter(|&&b| b == b'G' || b == b'C').count();
-        self.chromosome.sequence.pieces(self.start..self.end).map(|(bases, _)| count(bases)).sum()
+        // C and G differ in one bit. Sums of bytes take a processor far fewer steps than sums of larger numbers.
+        let few = |bases: &[u8]| usize::from(bases.iter().map(|&b| u8::from(b | 4 == b'G')).sum::<u8>());
+        let pieces = self.chromosome.sequence.pieces(self.start..self.end);
+        pieces.flat_map(|(bases, _)| bases.chunks(usize::from(u8::MAX))).map(few).sum()
     }
 
     /// Where its first or last `length` bases come from; `None` when that is no one place.

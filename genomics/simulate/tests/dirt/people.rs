@@ -1,8 +1,8 @@
 //! Mitochondria, and other people.
 
-use genuma_simulate::{ForeignParams, GermlineParams};
+use genuma_simulate::{ForeignParams, GenomeSource, GermlineParams, SomaticParams};
 
-use crate::common::{Mate, clean, close, made, write_fasta};
+use crate::common::{Mate, Variant, clean, close, made, write_fasta};
 
 #[test]
 fn a_mitochondrion_is_circular_and_heteroplasmic() {
@@ -110,4 +110,45 @@ fn foreign_reads_may_be_of_another_species() {
         alike(&p[0].bases, b"GATTACAGGC") || alike(&crate::common::revcomp(&p[0].bases), b"GATTACAGGC")
     }));
     assert!(!made.folder.path().join("foreign.vcf").exists());
+}
+
+#[test]
+fn a_man_has_one_x_and_one_y_and_gaps_have_no_reads() {
+    let mut params = clean(2_000_000, 1, 12.0);
+    params.genome = GenomeSource::Human { length: 2_000_000 };
+    (params.samples.depth_normal, params.samples.purity) = (6.0, 0.6);
+    params.somatic = SomaticParams { snvs: 300, indels: 0, svs: 6, spacing: 200, ..Default::default() };
+    let made = made(&params);
+    let genome = &made.genome;
+    for (sample, whole) in [("tumor", 12.0), ("normal", 6.0)] {
+        let depth = made.depth(sample);
+        let mean = |contigs: &[&str]| {
+            let known = |c: &&str| {
+                let there = depth[*c].iter().zip(&genome[*c]).filter(|(_, b)| **b != b'N').map(|(d, _)| *d);
+                there.collect::<Vec<f64>>()
+            };
+            let all: Vec<f64> = contigs.iter().flat_map(known).collect();
+            all.iter().sum::<f64>() / all.len() as f64
+        };
+        close(mean(&["chr1", "chr2", "chr3", "chr4"]), whole, 0.05);
+        close(mean(&["chrX", "chrY"]), whole / 2.0, 0.08);
+        // As many as qualities lead to anyway; gaps are 4% of the genome.
+        let mates: Vec<Mate> = made.pairs(sample).into_iter().flatten().collect();
+        let unknown = mates.iter().flat_map(|m| &m.bases).filter(|b| **b == b'N').count();
+        assert!(unknown * 1000 < mates.len() * 150, "{unknown} in {} mates", mates.len());
+    }
+    // On the only copy a variant of all tumour cells is in all of their reads.
+    let alone = |v: &Variant| ["chrX", "chrY"].contains(&v.contig.as_str()) && v.class() == "SNV";
+    let truth = made.vcf("truth.vcf");
+    let snvs: Vec<&Variant> = truth.iter().filter(|v| alone(v)).collect();
+    let usual: Vec<&Variant> = snvs.iter().copied().filter(|v| v.number("AF") == 0.6).collect();
+    assert!(usual.len() > 10 && usual.len() * 10 > snvs.len() * 8);
+    let mates: Vec<Mate> = made.pairs("tumor").into_iter().flatten().collect();
+    let (mut shown, mut all) = (0, 0);
+    for v in usual {
+        let seen = made.alleles(&mates, &v.contig, v.pos);
+        shown += seen.get(&v.alternate.as_bytes()[0]).copied().unwrap_or(0);
+        all += seen.values().sum::<usize>();
+    }
+    close(shown as f64 / all as f64, 0.6, 0.15);
 }
