@@ -177,7 +177,15 @@ impl Ranges {
         let recruited =
             Recruited { order, ends: Vec::new(), shelves: Vec::new(), pairs: kept, thinned: Vec::new() };
         let resident = Some(Resident { pairs, contigs: recruited.order.clone() });
-        Ranges { loci, recruited, shelves: none(), ranges: vec![0..0], resident, laid: none(), threads: 1 }
+        Ranges {
+            loci,
+            recruited,
+            shelves: none(),
+            ranges: std::iter::once(0..0).collect(),
+            resident,
+            laid: none(),
+            threads: 1,
+        }
     }
 
     fn without_reads(contigs: Vec<Compared>, recruited: &Recruited) -> Vec<Locus> {
