@@ -169,19 +169,14 @@ fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
 impl Args {
     /// The job as the library wants it.
     fn job(&self) -> anyhow::Result<Job> {
-        let layout = if self.interleaved { Layout::Interleaved } else { Layout::Pairs };
-        let lanes = |sample, files: &[PathBuf]| {
-            Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()))
-        };
-        let mut all = lanes(NORMAL, &self.normal)?;
-        all.extend(lanes(TUMOUR, &self.tumor)?);
+        let all = lanes(&self.normal, &self.tumor, self.interleaved)?;
         let params = Params {
             k: self.k,
             min_base_quality: self.min_base_quality,
             least_tumour: LEAST_TUMOUR,
             least_quality: self.min_quality,
         };
-        let means = self.means()?;
+        let means = means(self.threads, self.memory, self.scratch)?;
         check_lanes(&all)?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
@@ -191,20 +186,28 @@ impl Args {
         let why = why::questions(&self.why, self.reference.as_deref())?;
         Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store, why })
     }
+}
 
-    fn means(&self) -> Result<Means, Usage> {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.map_or_else(all, usize::from);
-        let memory = match self.memory {
-            Some(memory) => budget::at_most_all(memory),
-            None => budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2),
-        };
-        // What is free in the work folder is known when there is one.
-        let means = Means { threads, memory, scratch: self.scratch.unwrap_or(u64::MAX) };
-        budget::check(&means, None)?;
-        debug!("{threads} threads, {} of memory", sizes::show(memory));
-        Ok(means)
-    }
+/// The lanes of both samples, from the lists of files that a user gave.
+///
+/// # Errors
+/// No file of a sample, or an odd number.
+pub fn lanes(normal: &[PathBuf], tumour: &[PathBuf], interleaved: bool) -> Result<Vec<Lane>, Usage> {
+    let layout = if interleaved { Layout::Interleaved } else { Layout::Pairs };
+    let lanes = |sample, files| Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()));
+    Ok([lanes(NORMAL, normal)?, lanes(TUMOUR, tumour)?].concat())
+}
+
+/// What a call may use when a user asks for this. What is free in the work folder is known when there is one.
+///
+/// # Errors
+/// The memory is too little for the threads.
+fn means(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Means, Usage> {
+    let memory = memory.map_or_else(budget::usual, budget::at_most_all);
+    let means = Means { threads: command::all_or(threads), memory, scratch: scratch.unwrap_or(u64::MAX) };
+    budget::check(&means, None)?;
+    debug!("{} threads, {} of memory", means.threads, sizes::show(memory));
+    Ok(means)
 }
 
 /// Looks at the inputs for what would otherwise fail late, and says how many bases the reference has.

@@ -10,11 +10,13 @@ mod count;
 mod evaluate;
 mod failure;
 mod fingerprint;
+mod forecast;
 mod index;
 mod json;
 mod machine;
 mod man;
 mod memory;
+mod plan;
 mod probe;
 mod progress;
 mod query;
@@ -53,6 +55,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Call(call::Args),
+    Plan(Box<plan::Args>),
     Count(count::Args),
     Query(query::Args),
     Index(index::Args),
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
     failure::heed_threads();
     let done = signals::heed().context("signal handlers").and_then(|()| match cli.verb {
         Verb::Call(args) => call::run(args),
+        Verb::Plan(args) => plan::run(&args),
         Verb::Count(args) => count::run(&args),
         Verb::Query(args) => query::run(&args),
         Verb::Index(args) => index::run(&args),

@@ -29,6 +29,37 @@ pub fn show(bytes: u64) -> String {
     if size < 10.0 { format!("{size:.1} {unit}") } else { format!("{size:.0} {unit}") }
 }
 
+/// As an option takes it, at least as much, to a tenth of a G or a whole M: `1.6G`, `512M`.
+pub fn option(bytes: u64) -> String {
+    if bytes >= 1 << 30 {
+        let tenths = (u128::from(bytes) * 10).div_ceil(1 << 30);
+        return match tenths % 10 {
+            0 => format!("{}G", tenths / 10),
+            rest => format!("{}.{rest}G", tenths / 10),
+        };
+    }
+    format!("{}M", bytes.div_ceil(1 << 20))
+}
+
+/// Reads a number of bases: `3.1G`, `25M`, `800k` or a plain number; the letters mean powers of 1000.
+///
+/// # Errors
+/// Anything else, and nothing; the message says what is understood.
+pub fn parse_bases(text: &str) -> Result<u64, String> {
+    let fault = || format!("'{text}' is not a number of bases: write a number and k, M or G, such as 3.1G");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| fault())?;
+    let power = match &text[digits..].to_ascii_uppercase()[..] {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        _ => return Err(fault()),
+    };
+    let bases = (number * 1000f64.powi(power)).round();
+    if (1.0..1e15).contains(&bases) { Ok(bases as u64) } else { Err(fault()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +80,20 @@ mod tests {
     fn sizes_are_shown() {
         assert_eq!(show(3 << 29), "1.5 GiB");
         assert_eq!(show(512 << 20), "512 MiB");
+        for (bytes, text) in [(1, "1M"), (512 << 20, "512M"), (3 << 29, "1.5G"), (1 << 34, "16G")] {
+            assert_eq!(option(bytes), text);
+        }
+        for bytes in [12_345_678, (1 << 30) + 1, 987_654_321_987] {
+            assert!(parse(&option(bytes)).unwrap() >= bytes, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn bases_are_understood() {
+        let cases = [("3.1G", 3_100_000_000), ("25M", 25_000_000), ("800k", 800_000), ("7", 7)];
+        cases.into_iter().for_each(|(text, bases)| assert_eq!(parse_bases(text), Ok(bases), "{text}"));
+        for text in ["", "G", "0", "3.1GB", "-1G", "1e9", "9999999G"] {
+            assert!(parse_bases(text).unwrap_err().contains("such as 3.1G"), "{text}");
+        }
     }
 }

@@ -7,8 +7,9 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "call",
+    "plan",
     "count",
     "query",
     "index",

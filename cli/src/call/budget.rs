@@ -6,20 +6,13 @@ use std::path::Path;
 use genuma_somatic::pipeline::Means;
 
 use crate::failure::Usage;
+use crate::forecast::model;
 use crate::sizes;
-
-/// Bytes that a call takes however small its input (measured: 90 MiB with two threads on 0.2 Mbp).
-const BASE: u64 = 96 << 20;
-/// Bytes that a thread takes for the reads it holds.
-const PER_THREAD: u64 = 16 << 20;
 
 /// Fails when the memory is too little for the threads and a reference of so many bases.
 pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> {
     let Means { threads, memory, .. } = *means;
-    let counter = 2 * genuma_kmers::least_memory(threads);
-    let threads_need = (BASE + PER_THREAD * threads as u64).max(counter);
-    // The sequence is in memory as letters. Rounded as it is shown, so that what is asked for is enough.
-    let least = (threads_need + reference.unwrap_or(0)).next_multiple_of(1 << 20);
+    let (threads_need, least) = (model::least_for_threads(threads), model::least_for(threads, reference));
     if memory >= least {
         return Ok(());
     }
@@ -32,6 +25,11 @@ pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> 
             "{have} of memory are too little: {threads} threads need {need} or more; raise --memory or lower --threads"
         ),
     }))
+}
+
+/// What a run may use of memory when the user does not say: half of what is free.
+pub fn usual() -> u64 {
+    available(Path::new("/")).map_or(4 << 30, |free| free / 2)
 }
 
 /// What the user asked for, or all that the machine has if that is less, which is told: plans for more would only be made in vain.

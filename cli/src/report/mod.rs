@@ -3,7 +3,7 @@
 pub mod advice;
 pub mod call;
 pub mod machine;
-mod markup;
+pub mod markup;
 mod plot;
 #[cfg(test)]
 mod testing;

@@ -26,7 +26,7 @@ pub use genuma_machine::processor::{prefetch, widest};
 pub use nodes::NodeShare;
 pub use parts::{Fit, MAX_PARTS, Part, in_parts};
 pub use pipeline::{Scattered, count};
-pub use plan::{Expected, least_memory};
+pub use plan::{Expected, Planned, least_memory};
 pub use sieve::{Sieve, Sifter};
 pub use sorted::Sorted;
 
@@ -68,6 +68,12 @@ impl CountParams {
     /// [`MAX_PARTS`] are too few. The parameters must be in range.
     pub fn parts_wanted<const S: usize>(&self, expected: &Expected) -> Option<u32> {
         plan::parts_wanted::<S>(expected, self)
+    }
+
+    /// What [`count`] is expected to take, in as many partitions as are wanted; `None` when [`MAX_PARTS`] are too few. The parameters must
+    /// be in range, and the memory [`least_memory`] at least.
+    pub fn planned<const S: usize>(&self, expected: &Expected) -> Option<Planned> {
+        plan::planned::<S>(expected, self)
     }
 }
 

@@ -68,6 +68,27 @@ pub fn parts_wanted<const S: usize>(expected: &Expected, params: &CountParams) -
     (1..=MAX_PARTS).find(fits)
 }
 
+/// What a count is expected to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Planned {
+    /// Partitions of the k-mer space, each in a reading of all reads.
+    pub parts: u32,
+    /// Bytes of memory in use at once, at most.
+    pub memory: u64,
+    /// Bytes of the spill file of one partition.
+    pub spilled: u64,
+}
+
+/// What a count is expected to take; `None` when more than [`MAX_PARTS`] partitions would be needed.
+pub fn planned<const S: usize>(expected: &Expected, params: &CountParams) -> Option<Planned> {
+    let parts = parts_wanted::<S>(expected, params)?;
+    let Expected { kmers, bytes } = expected.share(parts);
+    let demand = Demand::new::<S>(kmers, params.threads, Then::Seen);
+    let plan = Plan::new(&demand, params.memory);
+    let spilled = bytes.saturating_sub(plan.holds(0));
+    Some(Planned { parts, memory: plan.takes(&demand, bytes), spilled })
+}
+
 /// What the memory is divided for.
 #[derive(Debug, Clone, Copy)]
 pub struct Demand {
@@ -190,6 +211,17 @@ impl Plan {
         full.saturating_mul(extent).saturating_add(self.bins as u64 * extent / 2)
     }
 
+    /// Bytes of memory in use at once when records of so many bytes come, about: extents, and the larger of private buffers and tables.
+    fn takes(&self, demand: &Demand, bytes: u64) -> u64 {
+        let (threads, bins, extent) = (demand.threads as u64, self.bins as u64, self.extent as u64);
+        let open = bins + self.parts as u64 + threads;
+        let full = (bytes.saturating_sub(bins * extent / 2) / extent).min(self.spare() as u64);
+        let kmers = (demand.kmers / bins).max(MIN_SLOTS as u64);
+        let table = (2 * demand.slot as u64 * kmers).min(self.room as u64);
+        let private = self.private as u64 * bins;
+        (open + full) * extent + threads * (private.max(table) + demand.thread)
+    }
+
     /// Size of the buffer each thread has for each part.
     pub const KEPT: usize = MIN_PRIVATE as usize;
 }
@@ -216,6 +248,27 @@ mod tests {
             assert!(plan.extents >= plan.bins + plan.parts && plan.slots >= MIN_SLOTS, "{plan:?}");
             assert_eq!(plan.parts > 0, then == Then::Sorted);
         }
+    }
+
+    #[test]
+    fn what_is_planned_fits_and_follows_the_means() {
+        let reads = Estimate { bases: 90_000_000_000, reads: 600_000_000 };
+        let expected = Expected::of(&reads, 31);
+        let with = |memory, scratch| {
+            let (work, part) = (std::path::PathBuf::new(), crate::Part::WHOLE);
+            let params = CountParams { k: 31, min_base_quality: 0, threads: 16, memory, work, scratch, part };
+            let planned = planned::<2>(&expected, &params).expect("partitions enough");
+            assert_eq!(Some(planned.parts), params.parts_wanted::<2>(&expected));
+            assert!(planned.memory <= memory && planned.spilled <= scratch, "{planned:?}");
+            planned
+        };
+        let all = with(200 << 30, 0);
+        assert_eq!((all.parts, all.spilled), (1, 0));
+        assert!(all.memory > expected.bytes && all.memory < 2 * expected.bytes, "{all:?}");
+        let spilling = with(4 << 30, 1 << 40);
+        assert!(spilling.parts == 1 && spilling.spilled > expected.bytes / 2, "{spilling:?}");
+        assert!(with(4 << 30, 20 << 30).parts > 1);
+        assert!(with(4 << 30, 0).parts > with(4 << 30, 20 << 30).parts);
     }
 
     #[test]

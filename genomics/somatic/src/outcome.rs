@@ -7,6 +7,7 @@ use crate::errors::Learned;
 use crate::event::Class;
 use crate::genotype::Support;
 use crate::ledger::Ledger;
+use crate::pipeline::Means;
 use crate::select::Depths;
 
 /// The whole of a finished call.
@@ -22,6 +23,8 @@ pub struct Outcome {
     pub reference: Option<String>,
     /// k-mer length.
     pub k: u32,
+    /// What it might use.
+    pub means: Means,
     /// What each unit cost, in the order they ran.
     pub units: Vec<UnitCost>,
     /// Bases read of the normal and of the tumour.

@@ -70,7 +70,7 @@ pub struct Params {
 }
 
 /// The means: they change how long a call takes, never its result.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Means {
     /// Worker threads, at least 1.
     pub threads: usize,
@@ -78,6 +78,22 @@ pub struct Means {
     pub memory: u64,
     /// Bytes that k-mers which do not fit in it may take in the work folder.
     pub scratch: u64,
+}
+
+impl Means {
+    /// What counting with `params` gets of them, where the reference has so many bases; k-mers that have no room go to `work`.
+    pub fn counting(&self, params: &Params, reference: Option<u64>, work: PathBuf) -> CountParams {
+        let picks = (reference.unwrap_or(0) as f64 * count::PICKS_PER_BASE) as u64;
+        CountParams {
+            k: params.k,
+            min_base_quality: params.min_base_quality,
+            threads: self.threads,
+            memory: self.memory.saturating_sub(RESERVE + picks).max(self.memory / 2),
+            work,
+            scratch: self.scratch,
+            part: Part::WHOLE,
+        }
+    }
 }
 
 /// A call to be made.
@@ -257,16 +273,7 @@ impl Job {
 
     /// First pass: joint counts, and the k-mers that only the tumour has.
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
-        let picks = (genome_bases.unwrap_or(0) as f64 * count::PICKS_PER_BASE) as u64;
-        let params = CountParams {
-            k: self.params.k,
-            min_base_quality: self.params.min_base_quality,
-            threads: self.means.threads,
-            memory: self.means.memory.saturating_sub(RESERVE + picks).max(self.means.memory / 2),
-            work: self.store.work.clone(),
-            scratch: self.means.scratch,
-            part: Part::WHOLE,
-        };
+        let params = self.means.counting(&self.params, genome_bases, self.store.work.clone());
         let least_tumour = self.params.least_tumour;
         let counting =
             Counting { lanes: &self.lanes, params, least_tumour, genome_bases, store: &self.store, watch };

@@ -5,6 +5,7 @@ use genuma_somatic::event::Class;
 use genuma_somatic::genotype::Support;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
+use genuma_somatic::pipeline::Means;
 use genuma_somatic::select::Depths;
 use genuma_somatic::slippage::RepeatSlips;
 use genuma_work::clock::UnitCost;
@@ -73,6 +74,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         inputs: [vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
         k: 31,
+        means: Means { threads: 2, memory: 2 << 30, scratch: 0 },
         units: vec![unit("count"), unit("assemble")],
         bases: [3_000_000, 3_100_000],
         spectra: [spectrum.clone(), spectrum],

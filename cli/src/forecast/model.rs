@@ -1,0 +1,468 @@
+//! What a call will take: time, memory, bytes read and written, by unit. Nothing here looks at the machine or at a file.
+//!
+//! The number of partitions is asked of the counter itself, so that a plan and a call cannot disagree. All else is bases times the figures
+//! of [`Rates`].
+
+use std::path::PathBuf;
+
+use genuma_kmers::{Expected, MAX_PARTS, Planned, least_memory};
+use genuma_reads::Estimate;
+use genuma_somatic::pipeline::{Means, Params};
+use serde::Serialize;
+
+use super::rates::Rates;
+use crate::sizes;
+
+/// Bytes that a call takes however small its input (measured: 90 MiB with two threads on 0.2 Mbp); a call with less is refused.
+const BASE: u64 = 96 << 20;
+/// Bytes that a thread takes for the reads it holds.
+const PER_THREAD: u64 = 16 << 20;
+
+/// Bytes of memory without which a call with so many threads is refused.
+pub fn least_for_threads(threads: usize) -> u64 {
+    (BASE + PER_THREAD * threads as u64).max(2 * least_memory(threads))
+}
+
+/// Bytes of memory without which a call is refused: the sequence is in memory as letters. Rounded as it is shown, so that what is asked for
+/// is enough.
+pub fn least_for(threads: usize, reference: Option<u64>) -> u64 {
+    (least_for_threads(threads) + reference.unwrap_or(0)).next_multiple_of(1 << 20)
+}
+
+/// What a call is given.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Given {
+    /// Bases of the normal and of the tumour.
+    pub bases: [u64; 2],
+    /// Bytes of their files as they lie on the disk.
+    pub bytes: [u64; 2],
+    /// Bases of a read.
+    pub read_length: u64,
+    /// Files of reads: each is inflated by one thread at a time.
+    pub files: u64,
+    /// Bases of the reference, if there is one.
+    pub reference: Option<u64>,
+    /// Length of k-mers.
+    pub k: u32,
+    /// What the call may use.
+    pub means: Means,
+}
+
+/// What one unit will take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Unit {
+    /// Its name, as `summary.json` has it.
+    pub name: &'static str,
+    /// CPU seconds, all threads.
+    pub cpu_s: f64,
+    /// Seconds by the clock.
+    pub wall_s: f64,
+    /// Bytes of memory, at most.
+    pub peak_bytes: u64,
+    /// Bytes read from files.
+    pub read_bytes: u64,
+    /// Bytes written to files.
+    pub written_bytes: u64,
+}
+
+/// What a whole call will take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Forecast {
+    /// By unit, in the order they run; what reads and writes in turn is one unit. Empty when the call is refused.
+    pub units: Vec<Unit>,
+    /// Readings of all reads that counting takes.
+    pub partitions: u32,
+    /// Bytes of the work folder, at most.
+    pub scratch_bytes: u64,
+    /// Why a call with these means is refused, if it is.
+    pub refused: Option<String>,
+    /// What to change: so that it fits, then what would make it faster.
+    pub advice: Vec<String>,
+    /// Whether the call is expected to keep within its means.
+    pub fits: bool,
+}
+
+impl Forecast {
+    fn refused(why: String, advice: String) -> Forecast {
+        Forecast {
+            units: Vec::new(),
+            partitions: 0,
+            scratch_bytes: 0,
+            refused: Some(why),
+            advice: vec![advice],
+            fits: false,
+        }
+    }
+
+    /// Seconds by the clock.
+    pub fn wall_s(&self) -> f64 {
+        self.units.iter().map(|unit| unit.wall_s).sum()
+    }
+
+    /// CPU seconds.
+    pub fn cpu_s(&self) -> f64 {
+        self.units.iter().map(|unit| unit.cpu_s).sum()
+    }
+
+    /// Bytes of memory, at most.
+    pub fn peak_bytes(&self) -> u64 {
+        self.units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0)
+    }
+
+    /// Bytes read and written.
+    pub fn moved(&self) -> [u64; 2] {
+        let sum = |of: fn(&Unit) -> u64| self.units.iter().map(of).sum();
+        [sum(|unit| unit.read_bytes), sum(|unit| unit.written_bytes)]
+    }
+}
+
+impl Given {
+    /// What the counter expects of so many reads.
+    fn expected(&self) -> Expected {
+        let bases = self.bases.iter().sum();
+        let reads = u64::div_ceil(bases, self.read_length.max(1));
+        Expected::of(&Estimate { bases, reads }, self.k)
+    }
+
+    /// What the call will take at these rates.
+    pub fn forecast(&self, rates: &Rates) -> Forecast {
+        let Means { threads, memory, .. } = self.means;
+        let least = least_for(threads, self.reference);
+        if memory < least {
+            let (have, need) = (sizes::show(memory), sizes::show(least));
+            return Forecast::refused(
+                format!("{have} of memory are too little: the call needs {need} or more"),
+                format!("give --memory {}, or lower --threads", sizes::option(least)),
+            );
+        }
+        let expected = self.expected();
+        let Some(planned) = self.planned(&expected) else {
+            return Forecast::refused(
+                format!(
+                    "{} of k-mers would be counted in more than {MAX_PARTS} readings of all reads",
+                    sizes::show(expected.bytes)
+                ),
+                format!("give --scratch {} or more", sizes::option(expected.bytes / 16 + 1)),
+            );
+        };
+        let work = Work::of(self, rates);
+        let kept = rates.unit_bytes * work.tumour + rates.pair_bytes * work.both;
+        let mut forecast = Forecast {
+            units: work.units(&planned),
+            partitions: planned.parts,
+            scratch_bytes: planned.spilled.max(kept as u64),
+            refused: None,
+            advice: Vec::new(),
+            fits: true,
+        };
+        let over = forecast.units.iter().filter(|unit| unit.peak_bytes > memory);
+        if let Some(Unit { name, peak_bytes, .. }) = over.max_by_key(|unit| unit.peak_bytes) {
+            forecast.fits = false;
+            forecast.advice.push(format!(
+                "{name} may take {} of memory, more than --memory: give --memory {}",
+                sizes::show(*peak_bytes),
+                sizes::option(self.enough(*peak_bytes, rates))
+            ));
+        }
+        if planned.parts > 1 {
+            let all = expected.bytes + expected.bytes / 16;
+            forecast.advice.push(format!(
+                "counting takes {} readings of all reads: with --scratch {} one would do (now {})",
+                planned.parts,
+                sizes::option(all),
+                sizes::show(self.means.scratch)
+            ));
+        }
+        forecast
+    }
+
+    /// What the counter plans.
+    fn planned(&self, expected: &Expected) -> Option<Planned> {
+        // The quality under which bases are not counted changes nothing here.
+        let params = Params { k: self.k, min_base_quality: 0, least_tumour: 2, least_quality: 0.0 };
+        self.means.counting(&params, self.reference, PathBuf::new()).planned::<2>(expected)
+    }
+
+    /// Bytes of memory that no unit goes beyond if it has so many, from `least` on: some units take more where there is more.
+    fn enough(&self, least: u64, rates: &Rates) -> u64 {
+        let mut memory = least;
+        for _ in 0..16 {
+            let given = Given { means: Means { memory, ..self.means.clone() }, ..self.clone() };
+            let Some(planned) = given.planned(&given.expected()) else { break };
+            let units = Work::of(&given, rates).units(&planned);
+            let peak = units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0);
+            if peak <= memory {
+                break;
+            }
+            memory = peak;
+        }
+        memory
+    }
+
+    /// CPU seconds and peak memory of a unit by these rates, of a call that counted in so many partitions; `None` when there is no such unit.
+    pub fn unit(&self, name: &str, partitions: u32, rates: &Rates) -> Option<Unit> {
+        let planned = Planned { parts: partitions, memory: 0, spilled: 0 };
+        Work::of(self, rates).units(&planned).into_iter().find(|unit| unit.name == name)
+    }
+}
+
+/// The work of a call.
+struct Work<'a> {
+    given: &'a Given,
+    rates: &'a Rates,
+    /// Gbases of the tumour.
+    tumour: f64,
+    /// Gbases of both samples.
+    both: f64,
+    /// Gbp of the reference; 0 without one.
+    gbp: f64,
+    /// Bytes of memory that the reference takes, and all that each unit has.
+    letters: u64,
+    base: u64,
+}
+
+impl<'a> Work<'a> {
+    fn of(given: &'a Given, rates: &'a Rates) -> Self {
+        let giga = |n: u64| n as f64 / 1e9;
+        let letters = given.reference.unwrap_or(0);
+        let base = (rates.base_bytes + rates.thread_bytes * given.means.threads as f64) as u64;
+        let [normal, tumour] = given.bases.map(giga);
+        Work { given, rates, tumour, both: normal + tumour, gbp: giga(letters), letters, base }
+    }
+
+    fn units(&self, planned: &Planned) -> Vec<Unit> {
+        let count = self.count(planned.parts, planned.memory, planned.spilled);
+        let reference = (self.letters > 0).then(|| self.reference());
+        let units = [count, self.assemble(), self.place(), self.recruit(), self.judge(), self.write()];
+        reference.into_iter().chain(units).collect()
+    }
+
+    /// Seconds by the clock: `cpu_s` by all threads, beside which `inflated` Gbases come out of files and `moved` bytes go to and from the
+    /// work folder, and `alone_s` in one thread.
+    fn wall(&self, cpu_s: f64, inflated: f64, moved: u64, alone_s: f64) -> f64 {
+        let threads = self.given.means.threads as f64;
+        let together = cpu_s / (threads * self.rates.busy);
+        let inflating = inflated * self.rates.inflate / self.given.files.max(1) as f64;
+        together.max(inflating).max(moved as f64 / self.rates.disk) + alone_s
+    }
+
+    /// Bytes for each Gbase, in memory or in files.
+    fn bytes(rate: f64, gbases: f64) -> u64 {
+        (rate * gbases) as u64
+    }
+
+    /// It is read when the call begins, and again for the bases that are known.
+    fn reference(&self) -> Unit {
+        let alone_s = 2.0 * self.rates.reference * self.gbp;
+        Unit {
+            name: "reference",
+            cpu_s: alone_s,
+            wall_s: alone_s,
+            peak_bytes: self.base + self.letters,
+            read_bytes: 2 * self.letters,
+            written_bytes: 0,
+        }
+    }
+
+    fn count(&self, partitions: u32, memory: u64, spilled: u64) -> Unit {
+        let readings = f64::from(partitions);
+        let cpu_s = self.both * (self.rates.count + self.rates.again * (readings - 1.0));
+        let moved = spilled * u64::from(partitions);
+        let input: u64 = self.given.bytes.iter().sum();
+        Unit {
+            name: "count",
+            cpu_s,
+            wall_s: self.wall(cpu_s, readings * self.both, 2 * moved, 0.0),
+            peak_bytes: self.base + memory,
+            read_bytes: input * u64::from(partitions) + moved,
+            written_bytes: moved + Self::bytes(self.rates.unit_bytes, self.tumour),
+        }
+    }
+
+    fn assemble(&self) -> Unit {
+        let cpu_s = self.tumour * self.rates.assemble;
+        Unit {
+            name: "assemble",
+            cpu_s,
+            wall_s: self.wall(cpu_s, self.tumour, 0, 0.0),
+            peak_bytes: self.base + Self::bytes(self.rates.assemble_bytes, self.tumour),
+            read_bytes: self.given.bytes[1],
+            written_bytes: Self::bytes(self.rates.unit_bytes, self.tumour),
+        }
+    }
+
+    fn place(&self) -> Unit {
+        let cpu_s = 2.0 * self.rates.scan * self.gbp + self.rates.compare * self.tumour;
+        let alone_s = self.rates.reference * self.gbp;
+        Unit {
+            name: "place",
+            cpu_s: cpu_s + alone_s,
+            wall_s: self.wall(cpu_s, 0.0, 0, alone_s),
+            peak_bytes: self.base + self.letters + Self::bytes(self.rates.place_bytes, self.tumour),
+            read_bytes: self.letters,
+            written_bytes: 0,
+        }
+    }
+
+    fn recruit(&self) -> Unit {
+        let cpu_s = self.both * self.rates.recruit;
+        let pairs = Self::bytes(self.rates.pair_bytes, self.both);
+        Unit {
+            name: "recruit",
+            cpu_s,
+            wall_s: self.wall(cpu_s, self.both, 3 * pairs, 0.0),
+            peak_bytes: self.base + self.letters + Self::bytes(self.rates.recruit_bytes, self.both),
+            read_bytes: self.given.bytes.iter().sum::<u64>() + pairs,
+            written_bytes: 2 * pairs,
+        }
+    }
+
+    fn judge(&self) -> Unit {
+        let cpu_s = self.both * self.rates.judge;
+        // All pairs at once, or as many as half of what is left beside the reference has room for.
+        let pairs = Self::bytes(self.rates.pair_bytes, self.both);
+        let room = self.given.means.memory.saturating_sub(self.letters) / 2;
+        let several = pairs > room;
+        // They are read once, and again for each look at them where they do not stay.
+        let read = if several { 4 * pairs } else { pairs };
+        Unit {
+            name: "judge",
+            cpu_s,
+            wall_s: self.wall(cpu_s, 0.0, read, 0.0),
+            peak_bytes: self.base
+                + self.letters
+                + Self::bytes(self.rates.judge_bytes, self.both)
+                + pairs.min(room),
+            read_bytes: read,
+            written_bytes: 0,
+        }
+    }
+
+    fn write(&self) -> Unit {
+        let cpu_s = self.both * self.rates.write;
+        let peak_bytes = self.judge().peak_bytes;
+        let written = Self::bytes(self.rates.result_bytes, self.both);
+        Unit {
+            name: "write",
+            cpu_s,
+            wall_s: self.wall(cpu_s, 0.0, written, 0.0),
+            peak_bytes,
+            read_bytes: 0,
+            written_bytes: written,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::rates::MEASURED;
+
+    /// A human genome at 30x/30x.
+    fn human() -> Given {
+        Given {
+            bases: [93_000_000_000; 2],
+            bytes: [43_000_000_000; 2],
+            read_length: 150,
+            files: 4,
+            reference: Some(3_100_000_000),
+            k: 31,
+            means: Means { threads: 16, memory: 64 << 30, scratch: 1 << 40 },
+        }
+    }
+
+    fn unit<'a>(forecast: &'a Forecast, name: &str) -> &'a Unit {
+        forecast.units.iter().find(|unit| unit.name == name).expect("a unit")
+    }
+
+    fn with(change: impl FnOnce(&mut Given)) -> Forecast {
+        let mut given = human();
+        change(&mut given);
+        given.forecast(&MEASURED)
+    }
+
+    #[test]
+    fn more_bases_take_more_of_everything() {
+        let all: Vec<Forecast> = (1..6)
+            .map(|n| with(|g| (g.bases, g.bytes) = ([n * 20_000_000_000; 2], [n * 9 << 30; 2])))
+            .collect();
+        for two in all.windows(2) {
+            let [less, more] = two else { panic!("two") };
+            assert_eq!(less.units.len(), 7);
+            for (a, b) in less.units.iter().zip(&more.units) {
+                assert!(a.cpu_s <= b.cpu_s && a.wall_s <= b.wall_s, "{a:?} {b:?}");
+                assert!(a.peak_bytes <= b.peak_bytes && a.read_bytes <= b.read_bytes, "{a:?} {b:?}");
+            }
+            assert!(less.scratch_bytes <= more.scratch_bytes && less.partitions <= more.partitions);
+        }
+        let [small, large] = [1_000_000_000, 3_000_000_000].map(|n| with(|g| g.reference = Some(n)));
+        assert!(unit(&small, "place").cpu_s < unit(&large, "place").cpu_s);
+    }
+
+    #[test]
+    fn less_scratch_means_more_partitions_and_advice() {
+        let by = |scratch| with(|g| (g.means.memory, g.means.scratch) = (16 << 30, scratch));
+        let [all, some, none] = [1 << 40, 50 << 30, 0].map(by);
+        assert_eq!(all.partitions, 1);
+        assert!(some.partitions > 1 && none.partitions > some.partitions);
+        assert!(all.scratch_bytes > some.scratch_bytes && some.scratch_bytes <= 50 << 30);
+        assert!(all.cpu_s() < some.cpu_s() && some.cpu_s() < none.cpu_s());
+        assert!(some.moved()[0] > all.moved()[0]);
+        let advised = some.advice.iter().find(|line| line.contains("--scratch")).expect("advice");
+        // What is advised does.
+        let word =
+            advised.split("--scratch ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
+        assert_eq!(by(sizes::parse(word).expect("a size")).partitions, 1, "{advised}");
+    }
+
+    #[test]
+    fn threads_take_less_time_for_the_same_work() {
+        let all = [1, 2, 4, 16].map(|n| with(|g| g.means.threads = n));
+        for two in all.windows(2) {
+            assert!(two[0].wall_s() > two[1].wall_s(), "{two:?}");
+            assert!((two[0].cpu_s() - two[1].cpu_s()).abs() < 1.0);
+        }
+        // Four files are inflated by four threads, whatever there are.
+        let bound = 186.0 * MEASURED.inflate / 4.0;
+        let many = with(|g| (g.means.threads, g.means.memory) = (1000, 256 << 30));
+        assert!(unit(&many, "count").wall_s >= bound, "{many:?}");
+        let more = with(|g| (g.means.threads, g.files, g.means.memory) = (1000, 64, 256 << 30));
+        assert!(unit(&more, "count").wall_s < unit(&many, "count").wall_s);
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused_and_what_may_not_is_told() {
+        let refused = with(|g| g.means.memory = 3 << 30);
+        assert!(!refused.fits && refused.units.is_empty() && refused.partitions == 0);
+        assert!(refused.refused.expect("a reason").contains("too little"));
+        assert!(refused.advice[0].contains("--memory 3.3G"), "{:?}", refused.advice);
+        assert_eq!(with(|g| g.means.memory = least_for(16, g.reference)).refused, None);
+        assert_eq!(with(|g| g.means.memory = least_for(16, g.reference) - 1).units, []);
+
+        let endless = with(|g| {
+            (g.bases, g.reference) = ([30_000_000_000_000; 2], None);
+            (g.means.memory, g.means.scratch) = (400 << 20, 0);
+        });
+        assert!(endless.refused.as_deref().is_some_and(|why| why.contains("readings")), "{endless:?}");
+        assert!(endless.advice[0].contains("--scratch"));
+
+        let over = with(|g| g.means.memory = 4 << 30);
+        assert!(!over.fits && over.refused.is_none());
+        assert!(over.advice[0].contains("more than --memory: give --memory "), "{:?}", over.advice);
+        let word = over.advice[0].rsplit(' ').next().expect("a size");
+        assert!(with(|g| g.means.memory = sizes::parse(word).expect("a size")).fits);
+        let ample = with(|g| g.means.memory = 400 << 30);
+        assert!(ample.fits && ample.advice.is_empty(), "{:?}", ample.advice);
+    }
+
+    #[test]
+    fn without_a_reference_nothing_is_scanned() {
+        let none = with(|g| g.reference = None);
+        let all = with(|_| {});
+        assert!(
+            unit(&none, "place").cpu_s < unit(&all, "place").cpu_s && unit(&none, "place").read_bytes == 0
+        );
+        assert!(none.units.iter().all(|unit| unit.name != "reference"));
+        assert!(none.peak_bytes() <= all.peak_bytes());
+    }
+}

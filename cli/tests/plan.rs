@@ -1,0 +1,174 @@
+//! `genuma plan`: what a call will take, from sizes and from files.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Data, Ended, called, data, run, scratch};
+use serde_json::Value;
+
+/// A human genome, and means that suffice.
+const HUMAN: [&str; 11] = [
+    "plan",
+    "--genome",
+    "3.1G",
+    "--depth",
+    "30,30",
+    "--threads",
+    "16",
+    "--memory",
+    "64G",
+    "--scratch",
+    "300G",
+];
+
+fn plan(args: &[&str]) -> Ended {
+    run(HUMAN.iter().chain(args))
+}
+
+/// The plan that a run with `--json` writes.
+fn written(args: impl IntoIterator<Item = String>, name: &str) -> (Ended, Value) {
+    let path = scratch(name).join("plan.json");
+    let json = ["--json".to_owned(), path.to_str().expect("UTF-8").to_owned()];
+    let ended = run(args.into_iter().chain(json));
+    let plan = fs::read(path).expect("a plan");
+    (ended, serde_json::from_slice(&plan).expect("JSON"))
+}
+
+/// The plan of a call of these reads.
+fn of_files(data: &Data, args: &[&str], name: &str) -> (Ended, Value) {
+    let call = data.call(Path::new("calls"));
+    written(
+        ["plan".to_owned()]
+            .into_iter()
+            .chain(call.into_iter().skip(1))
+            .chain(args.iter().map(|&a| a.to_owned())),
+        name,
+    )
+}
+
+#[test]
+fn sizes_are_enough_for_a_plan() {
+    let said = plan(&["--watts", "250", "--price-per-kwh", "0.3", "--price-per-hour", "1"]).well().stdout;
+    for part in [
+        "tumour 93.0 Gbp, normal 93.0 Gbp",
+        "16 threads, 64 GiB of memory, 300 GiB of scratch",
+        "\nreference ",
+        "\ncount ",
+        "\nassemble ",
+        "\nplace ",
+        "\nrecruit ",
+        "\njudge ",
+        "\nwrite ",
+        "\nall ",
+        "\npartitions  1: ",
+        "\nscratch ",
+        " kWh at 250 W",
+        "\ncost ",
+        "no earlier run of this machine is given (--from)",
+        "\nfits\n",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(plan(&[]).well().stdout.contains("give --watts"));
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_what_to_change() {
+    let small = ["plan", "--genome", "3.1G", "--depth", "30,30", "--threads", "16", "--scratch", "100G"];
+    let refused = run(small.iter().chain(&["--memory", "2G"]));
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    assert!(refused.stdout.contains("does not fit: 2.0 GiB of memory are too little"), "{}", refused.stdout);
+    assert!(refused.stderr.contains("does not fit: give --memory 3.3G"), "{}", refused.stderr);
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+
+    let over = run(small.iter().chain(&["--memory", "4G"]));
+    assert_eq!(over.code, Some(1), "{}", over.stdout);
+    assert!(over.stdout.contains("more than --memory: give --memory "), "{}", over.stdout);
+
+    let less = run(small.iter().chain(&["--memory", "64G"])).well().stdout;
+    let none = run(small[..7].iter().chain(&["--scratch", "0", "--memory", "64G"])).well().stdout;
+    for said in [less, none] {
+        assert!(!said.contains("partitions  1"), "{said}");
+        assert!(said.contains("one would do"), "{said}");
+    }
+}
+
+#[test]
+fn files_are_looked_at() {
+    let means = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
+    let (ended, plan) = of_files(data(), &means, "files");
+    let said = ended.well().stdout;
+    let summary = fs::read(called().join("summary.json")).expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    for sample in 0..2 {
+        let number = |of: &Value| of[sample].as_f64().expect("a number");
+        let [planned, read] = [number(&plan["given"]["bases"]), number(&summary["bases"])];
+        assert!((planned / read - 1.0).abs() < 0.1, "{planned} {read}");
+    }
+    let length: u64 =
+        summary["sequences"].as_array().into_iter().flatten().filter_map(|s| s[1].as_u64()).sum();
+    assert_eq!(plan["given"]["reference"], length);
+    assert!(said.contains("in reads of 150, a reference of "), "{said}");
+    assert_eq!(plan["forecast"]["partitions"], 1);
+    assert_eq!(plan["forecast"]["fits"], true);
+    // Nothing was called.
+    assert!(!Path::new("calls").exists());
+
+    // The index has it, too.
+    let fasta = data().reference.clone().expect("a reference");
+    let folder = scratch("indexed");
+    let mut indexed = data().clone();
+    let copy = folder.join("genome.fa");
+    fs::copy(fasta, &copy).expect("a copy");
+    fs::write(folder.join("genome.fa.fai"), "chr1\t1000\t6\t60\t61\nchr2\t234\t6\t60\t61\n")
+        .expect("an index");
+    indexed.reference = Some(copy);
+    assert_eq!(of_files(&indexed, &means, "index").1["given"]["reference"], 1234);
+}
+
+#[test]
+fn earlier_runs_say_what_this_machine_does() {
+    let summary = called().join("summary.json");
+    let summary = summary.to_str().expect("UTF-8");
+    let means = ["--threads", "2", "--memory", "2G", "--scratch", "1G"];
+    let from = [&means[..], &["--from", summary, summary]].concat();
+    let (ended, plan) = of_files(data(), &from, "from");
+    assert!(ended.well().stdout.contains("the medians of 2 earlier runs"));
+    let ran: Value = serde_json::from_slice(&fs::read(summary).expect("a summary")).expect("JSON");
+    let cpu = |units: &Value| {
+        let unit = units.as_array().into_iter().flatten().find(|unit| unit["name"] == "count");
+        unit.and_then(|unit| unit["cpu_s"].as_f64()).expect("a unit")
+    };
+    // The same reads take what they took.
+    let [planned, took] = [cpu(&plan["forecast"]["units"]), cpu(&ran["units"])];
+    assert!((planned / took - 1.0).abs() < 0.1, "{planned} {took}");
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let report = called().join("report.html");
+    let report = report.to_str().expect("UTF-8");
+    for (args, code, words) in [
+        (&["plan"][..], 2, "--tumor"),
+        (&["plan", "--genome", "3.1G"], 2, "--depth"),
+        (&["plan", "--depth", "30,30"], 2, "--genome"),
+        (&["plan", "--genome", "3.1X", "--depth", "30,30"], 2, "such as 3.1G"),
+        (&["plan", "--genome", "3.1G", "--depth", "30"], 2, "such as 60,30"),
+        (&["plan", "--genome", "3.1G", "--depth", "30,-1"], 2, "such as 60,30"),
+        (&["plan", "--genome", "3.1G", "--depth", "30,30", "--tumor", "x"], 2, "cannot be used with"),
+        (&["plan", "--tumor", "a", "--normal", "b"], 2, "a: "),
+        (&["plan", "--tumor", "/none1", "/none2", "--normal", "/none3", "/none4"], 1, "/none"),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--watts", "-1"], 2, "from 0 on"),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--price-per-kwh", "1"], 2, "give --watts"),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--from", "/none"], 1, "/none: cannot read"),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--from", report], 1, "is no summary.json"),
+        (&["plan", "--genome", "1M", "--depth", "30,30", "--json", "/none/x"], 1, "/none/x"),
+    ] {
+        let ended = run(args);
+        assert_eq!(ended.code, Some(code), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{args:?}");
+    }
+}
