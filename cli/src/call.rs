@@ -5,13 +5,14 @@ mod lengths;
 mod outcome;
 mod outputs;
 pub mod room;
+mod watched;
 mod why;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
@@ -24,11 +25,14 @@ use tracing::{debug, info, warn};
 
 use crate::failure::Usage;
 use crate::fingerprint::Fingerprint;
-use crate::progress::Progress;
+use crate::forecast::input;
+use crate::forecast::rates::MEASURED;
+use crate::report::markup::{counted, duration};
 use crate::{command, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use outputs::Outputs;
+use watched::Watched;
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
 const LEAST_TUMOUR: u32 = 2;
@@ -135,6 +139,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
     let begun = room::scratch(&job.store.work, args.scratch).and_then(|scratch| {
         job.means.scratch = scratch;
+        foretell(&job, reference)?;
         Ok(Outputs::begin(&args.out)?)
     });
     let done = begun.and_then(|outputs| call(&job, outputs));
@@ -156,10 +161,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 
 /// Runs the units and writes the results.
 fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
-    let progress = Progress::start();
-    let mut finished = job.run(&progress)?;
-    progress.begins("write", None);
-    let outcome = outputs.write(job, &mut finished)?;
+    let watched = Watched::start();
+    let mut finished = job.run(&watched)?;
+    watched.begins("write", None);
+    let outcome = outputs.write(job, &mut finished, &watched)?;
     if !finished.answers.is_empty() {
         voice::print(why::told(&finished.answers))?;
     }
@@ -218,6 +223,28 @@ fn inspect(job: &Job) -> anyhow::Result<Option<u64>> {
     }
     let Some(path) = &job.reference else { return Ok(None) };
     Ok(Some(Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum()))
+}
+
+/// Says what the call will take, before it is begun. What an interrupted run has left to do is not known.
+///
+/// # Errors
+/// It cannot be done with its means.
+fn foretell(job: &Job, reference: Option<u64>) -> anyhow::Result<()> {
+    let given = input::of(&job.lanes, reference, job.params.k, job.means.clone());
+    let forecast = given.forecast(&MEASURED);
+    if let Some(why) = forecast.refused {
+        bail!("{why}: {}", forecast.advice.join("; "));
+    }
+    if !job.store.resume {
+        info!(
+            "planned: counting in {}; about {}, {} of memory and {} in the work folder (`genuma plan` says more)",
+            counted(forecast.partitions.into(), "partition"),
+            duration(forecast.wall_s()),
+            sizes::show(forecast.peak_bytes()),
+            sizes::show(forecast.scratch_bytes)
+        );
+    }
+    Ok(())
 }
 
 /// The output folder. One that this run made goes again when nothing was written into it.

@@ -3,7 +3,7 @@
 //! [`publish`] gives files their names when they are complete; [`folder`] is a run's own place on disk, [`unit`] what finished steps leave
 //! there; [`spill`] where what memory has no room for waits, [`shelves`] values of any kind among it;
 //! [`parallel`] shares work out among threads;
-//! [`clock`] and [`meter`] tell what has been done and what it took; [`signals`] end a run that is interrupted.
+//! [`clock`], [`meter`] and [`timeline`] tell what has been done and what it took; [`signals`] end a run that is interrupted.
 
 pub mod clock;
 pub mod folder;
@@ -14,6 +14,7 @@ pub mod publish;
 pub mod shelves;
 pub mod signals;
 pub mod spill;
+pub mod timeline;
 pub mod unit;
 
 pub use meter::{Meter, Watch};

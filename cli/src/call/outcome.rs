@@ -14,6 +14,7 @@ use genuma_somatic::recruit::Kept;
 use genuma_somatic::vcf::Line;
 use genuma_work::parallel::in_order;
 use genuma_work::spill;
+use genuma_work::timeline::Timeline;
 
 use crate::command;
 use crate::report::call::with_pictures;
@@ -22,7 +23,12 @@ use crate::report::call::with_pictures;
 ///
 /// # Errors
 /// What memory had no room for cannot be read.
-pub fn of(job: &Job, finished: &mut Finished, lines: &[Line]) -> Result<Outcome, spill::Error> {
+pub fn of(
+    job: &Job,
+    finished: &mut Finished,
+    lines: &[Line],
+    timeline: Timeline,
+) -> Result<Outcome, spill::Error> {
     let records = first_records(lines);
     let reported = |(i, event): (usize, &Event)| {
         let id = format!("g{}", i + 1);
@@ -42,6 +48,7 @@ pub fn of(job: &Job, finished: &mut Finished, lines: &[Line]) -> Result<Outcome,
         k: job.params.k,
         means: job.means.clone(),
         units: finished.costs.clone(),
+        timeline,
         bases: finished.bases,
         spectra: finished.spectra.clone(),
         depths: finished.depths,

@@ -10,6 +10,7 @@ use genuma_somatic::{output, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use serde_json::{Value, json};
 
+use super::watched::Watched;
 use super::{outcome, why};
 use crate::report;
 
@@ -45,7 +46,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// A file cannot be written; then none appears.
-    pub fn write(self, job: &Job, finished: &mut Finished) -> anyhow::Result<Outcome> {
+    pub fn write(self, job: &Job, finished: &mut Finished, watched: &Watched) -> anyhow::Result<Outcome> {
         let Outputs { folder, mut page } = self;
         let file = |name: &str| folder.join(name);
         let mut set = Set::default();
@@ -67,7 +68,7 @@ impl<'a> Outputs<'a> {
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         let memory = job.scanning(&finished.genome);
         output::write_supporting(&file(READS), finished, &command, job.means.threads, memory, &mut set)?;
-        let outcome = outcome::of(job, finished, &lines)?;
+        let outcome = outcome::of(job, finished, &lines, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome)?, &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
         set.add(page.complete()?);

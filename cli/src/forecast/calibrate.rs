@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::pipeline::Means;
 use genuma_work::clock::UnitCost;
+use genuma_work::timeline::Timeline;
 use serde::Deserialize;
 
 use super::model::{Given, Unit};
@@ -23,6 +24,9 @@ pub struct Run {
     /// Absent in summaries of versions that did not tell.
     means: Option<Means>,
     ledger: Ledger,
+    /// Absent in summaries of versions that did not tell.
+    #[serde(default)]
+    timeline: Timeline,
 }
 
 /// Bounds of what is believed of a run: beyond them something else was measured.
@@ -98,6 +102,15 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Power of the machine, W, where it tells.
+    fn watts(&self) -> Option<f64> {
+        let seconds = self.timeline.samples.last()?.s;
+        let watts = self.timeline.energy_j? / seconds;
+        watts.is_finite().then_some(watts)
+    }
+}
+
 /// A ratio that may be one of the machine's.
 fn believed(ratio: f64) -> Option<f64> {
     (ratio.is_finite() && ratio > BELIEVED.0 && ratio < BELIEVED.1).then_some(ratio)
@@ -126,6 +139,7 @@ pub fn calibrated(runs: &[Run]) -> Rates {
     // It is not in the summary, which it writes.
     rates.write *= judge;
     rates.busy = median(runs.iter().filter_map(Run::busy)).unwrap_or(rates.busy);
+    rates.watts = median(runs.iter().filter_map(Run::watts));
     let memory = |name: &str, without: fn(&mut Rates)| {
         median(runs.iter().filter_map(|run| run.memory(name, without))).unwrap_or(1.0)
     };

@@ -134,6 +134,29 @@ impl<'a> Field<'a> {
         self.size.height - self.size.bottom
     }
 
+    /// Spans of the x axis, every other one tinted, with their names at the top where there is room: from, to, name.
+    pub fn bands(&mut self, bands: &[(f64, f64, &str)]) {
+        let (top, high) = (self.size.top, self.floor() - self.size.top);
+        for (i, &(from, to, name)) in bands.iter().enumerate() {
+            let (x, end) = (self.across(from), self.across(to));
+            let (width, name) = (end - x, escape(name));
+            if i % 2 == 0 {
+                let _ = write!(
+                    self.svg,
+                    r#"<rect class="span" x="{x:.1}" y="{top}" width="{width:.1}" height="{high:.1}"><title>{name}</title></rect>"#
+                );
+            }
+            // A letter of this size is about seven wide.
+            if width > 7.0 * name.len() as f64 {
+                let (middle, y) = (x + width / 2.0, top + 12.0);
+                let _ = write!(
+                    self.svg,
+                    r#"<text class="halo" x="{middle:.1}" y="{y:.1}" text-anchor="middle">{name}</text>"#
+                );
+            }
+        }
+    }
+
     /// A line with the field under it tinted; what is higher than the field leaves it at the top.
     pub fn curve(&mut self, key: Key, points: impl Iterator<Item = (f64, f64)>) {
         let mut line = String::new();

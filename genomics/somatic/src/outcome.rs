@@ -1,6 +1,7 @@
 //! What a finished call knows: everything the VCF, the summary and the report are made of.
 
 use genuma_work::clock::UnitCost;
+use genuma_work::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::Learned;
@@ -27,6 +28,8 @@ pub struct Outcome {
     pub means: Means,
     /// What each unit cost, in the order they ran.
     pub units: Vec<UnitCost>,
+    /// What it used over time.
+    pub timeline: Timeline,
     /// Bases read of the normal and of the tumour.
     pub bases: [u64; 2],
     /// `spectra[sample][m]`: distinct k-mers seen `m` times in the normal (0) and tumour (1).

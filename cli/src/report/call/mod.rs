@@ -3,6 +3,7 @@
 mod calls;
 mod charts;
 mod errors;
+mod timeline;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ pub fn render(outcome: &Outcome) -> String {
         "errors" => errors::lines(&outcome.errors),
         "ledger" => ledger(&outcome.ledger),
         "charts" => charts::charts(outcome),
+        "timeline" => timeline::plots(&outcome.timeline),
         "classes" => classes(outcome),
         "filtered" => grouped(outcome.calls.iter().filter(|c| !c.filters.is_empty()).count() as u64),
         "notes" => notes(&shown),

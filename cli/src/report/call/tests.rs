@@ -9,6 +9,7 @@ use genuma_somatic::pipeline::Means;
 use genuma_somatic::select::Depths;
 use genuma_somatic::slippage::RepeatSlips;
 use genuma_work::clock::UnitCost;
+use genuma_work::timeline::Timeline;
 
 use super::calls::{MOST_PICTURES, MOST_ROWS};
 use super::render;
@@ -76,6 +77,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         k: 31,
         means: Means { threads: 2, memory: 2 << 30, scratch: 0 },
         units: vec![unit("count"), unit("assemble")],
+        timeline: Timeline::default(),
         bases: [3_000_000, 3_100_000],
         spectra: [spectrum.clone(), spectrum],
         depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },

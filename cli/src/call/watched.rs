@@ -1,0 +1,34 @@
+//! Whoever watches a call: progress on stderr, and the timeline.
+
+use std::sync::Arc;
+
+use genuma_reads::Meter;
+use genuma_work::Watch;
+use genuma_work::timeline::{Recorder, Timeline};
+
+use crate::progress::Progress;
+
+/// Tells both of each unit.
+pub struct Watched {
+    progress: Progress,
+    recorder: Recorder,
+}
+
+impl Watched {
+    /// Begins to watch.
+    pub fn start() -> Watched {
+        Watched { progress: Progress::start(), recorder: Recorder::start() }
+    }
+
+    /// What the call has used so far.
+    pub fn timeline(&self) -> Timeline {
+        self.recorder.timeline()
+    }
+}
+
+impl Watch for Watched {
+    fn begins(&self, name: &str, meter: Option<Arc<Meter>>) {
+        self.recorder.begins(name);
+        self.progress.begins(name, meter);
+    }
+}
