@@ -58,8 +58,9 @@ pub struct Rates {
 /// Where [`MEASURED`] was measured.
 pub const MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Measured on [`MACHINE`] with 25 Mbp and more at 30x/30x, 2×150 bp, `simulate --library wgs`. Figures of memory rest on one pair of
-/// 25 Mbp; those of larger genomes are drawn out from it.
+/// Times rest on runs on [`MACHINE`] with 25 to 300 Mbp at 30x/30x, 2×150 bp, `simulate --library wgs`, by builds of some days; those of a unit
+/// differed by a fifth. Memory, the sizes of files and `compare` rest on one pair of 25 Mbp and are drawn out from it in proportion; `busy` and
+/// `disk` are guesses. `--from` puts what was measured on the spot in their place.
 pub const MEASURED: Rates = Rates {
     count: 17.0,
     again: 8.0,

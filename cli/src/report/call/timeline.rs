@@ -3,7 +3,10 @@
 use genuma_work::timeline::{Sample, Timeline};
 
 use crate::report::markup::{bytes, duration, short};
-use crate::report::plot::{Axis, Field, Key, SMALL, figure};
+use crate::report::plot::{Axis, Field, Key, SMALL, Size, figure};
+
+/// Bytes have long ticks.
+const WIDE_TICKS: Size = Size { left: 80.0, ..SMALL };
 
 const CPU: Key<'static> = Key { style: "cpu", name: "Cores busy" };
 const MEMORY: Key<'static> = Key { style: "memory", name: "Memory" };
@@ -30,7 +33,7 @@ pub fn plots(timeline: &Timeline) -> String {
                 curves: &[(Key, &Vec<(f64, f64)>)]| {
         let most = curves.iter().flat_map(|curve| curve.1).map(|point| point.1).fold(1e-6, f64::max);
         let across = Axis::linear(end, "time", duration);
-        let mut field = Field::new(SMALL, across, Axis::linear(most * 1.15, label, write));
+        let mut field = Field::new(WIDE_TICKS, across, Axis::linear(most * 1.15, label, write));
         field.bands(&bands);
         curves.iter().for_each(|(key, points)| field.curve(*key, points.iter().copied()));
         field.finish(&format!("{} over time, by unit", key.name))
