@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::{Clock, UnitCost};
 use crate::publish::{self, AtomicFile};
 
-const MAGIC: &[u8; 8] = b"GENUMAU3";
+const MAGIC: &[u8; 8] = b"GENUMAU4";
 
 /// What can go wrong with a unit's file.
 #[derive(Debug, thiserror::Error)]
