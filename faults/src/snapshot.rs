@@ -62,14 +62,23 @@ pub fn lasting(path: &str, bytes: &[u8]) -> Vec<u8> {
     bytes.to_vec()
 }
 
-/// Whether the value of a key of JSON is measured, is how work fell on threads, processes and pages, or tells `--resume`.
+/// Whether the value of a key of JSON is measured, as free memory is that a run may take, is how work fell on threads, processes and pages, or
+/// tells `--resume`.
 fn is_measured(key: &str) -> bool {
     key.ends_with("_s")
         || key.contains("seconds")
         || key.starts_with("peak")
         || matches!(
             key,
-            "command" | "resumed" | "workers" | "copies" | "instances" | "pages" | "spilled_bytes"
+            "command"
+                | "resumed"
+                | "workers"
+                | "copies"
+                | "instances"
+                | "pages"
+                | "spilled_bytes"
+                | "means"
+                | "timeline"
         )
 }
 
@@ -84,8 +93,14 @@ fn without_measures(value: Value) -> Value {
     }
 }
 
+/// Where the figures of time begin that end with their section of the page.
+const TIMELINE: &str = r#"<div class="charts timeline">"#;
+
 /// The page row by row, without the rows that tell a time or a size of memory.
 fn without_times(page: &str) -> String {
+    // What happened when is measured from the first figure to the last.
+    let (before, behind) = page.split_once(TIMELINE).unwrap_or((page, ""));
+    let page = [before, behind.split_once("<section").map_or("", |(_, rest)| rest)].concat();
     let rows = page.replace("<tr", "\n<tr").replace("<div", "\n<div").replace("<p", "\n<p");
     rows.lines().filter(|row| !row.contains("<dt>Command") && !tells_measure(row)).collect()
 }
@@ -119,5 +134,9 @@ mod tests {
         assert_eq!(lasting("x.html", page("1.5").as_bytes()), lasting("x.html", page("22").as_bytes()));
         assert!(String::from_utf8_lossy(&lasting("x.html", page("1").as_bytes())).contains("4 sites"));
         assert_eq!(lasting("x.sam", b"0.1 s"), b"0.1 s");
+        let page = |line: &str| format!("<p>a{TIMELINE}<path d=\"{line}\"/></div><section><p>b");
+        assert_eq!(lasting("x.html", page("M1").as_bytes()), lasting("x.html", page("M2").as_bytes()));
+        let kept = lasting("x.html", page("M1").as_bytes());
+        assert!([&b"<p>a"[..], b"<p>b"].iter().all(|row| kept.windows(4).any(|at| at == *row)));
     }
 }
