@@ -265,8 +265,10 @@ impl Ranges {
         let start = shelves.start.checked_sub(1).map_or(0, |before| ends[before] as usize);
         let contigs = self.recruited.order[start..ends[shelves.end - 1] as usize].to_vec();
         let read = |(): &mut (), i: usize| self.shelves.read::<Kept>(shelves.start + i);
-        let mut pairs = try_in_order(shelves.len(), self.threads, || (), read)?.concat();
-        pairs.sort_unstable();
+        let read = try_in_order(shelves.len(), self.threads, || (), read)?;
+        let mut pairs: Vec<Kept> = read.into_iter().flatten().collect();
+        // Shelf by shelf they are in order already, which this sort makes use of.
+        pairs.sort();
         pairs.dedup_by(|again, kept| {
             let same = again.id == kept.id;
             if same {
