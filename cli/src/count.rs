@@ -163,10 +163,8 @@ impl Args {
 
     /// What the counter may use, of the memory of the process (bytes).
     fn params(&self, files: usize) -> Result<CountParams, Usage> {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.map_or_else(all, usize::from);
-        let free = || budget::available(Path::new("/")).map_or(4 << 30, |free| free / 2);
-        let memory = self.memory.map_or_else(free, budget::at_most_all);
+        let threads = command::all_or(self.threads);
+        let memory = self.memory.map_or_else(budget::usual, budget::at_most_all);
         let reserve = BASE + PER_THREAD * threads as u64 + PER_FILE * files as u64;
         let least = reserve + 2 * least_memory(threads);
         if memory < least {

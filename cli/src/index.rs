@@ -63,8 +63,7 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let reference = &args.reference;
-    let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or_else(all, usize::from);
+    let threads = command::all_or(args.threads);
     let length = args.read_length as usize;
     // The engines take any text for a genome, and names that no SAM file may have.
     let bases = Reference::read(reference)?.contigs.iter().map(|contig| contig.seq.len() as u64).sum();

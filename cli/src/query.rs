@@ -63,8 +63,7 @@ fn query(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let Some(note) = Note::read(table.note()).filter(|note| note.value_bytes() == table.value_bytes()) else {
         bail!("{}: is a table, but not of k-mer counts: make one with `genuma count`", args.table.display());
     };
-    let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or_else(all, usize::from);
+    let threads = command::all_or(args.threads);
     let lanes: Vec<ReadLane> = args.sequences.iter().cloned().map(ReadLane::Single).collect();
     let mut sequences = ReadStream::open(&lanes, StreamOptions::new(Cut::at_bases(BASES)))?;
     writeln!(out, "sequence\tposition\tkmer\t{}", note.samples.join("\t"))?;

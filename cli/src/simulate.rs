@@ -8,8 +8,8 @@ use std::time::Instant;
 use clap::{Args as ClapArgs, ValueEnum};
 use genuma_simulate::{GenomeSource, Params, SomaticParams, simulate};
 
-use crate::command;
 use crate::failure::Usage;
+use crate::{command, sizes};
 
 /// Make tumour and normal reads with known somatic variants.
 ///
@@ -42,8 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
     /// Bases of a made genome, such as 5000000, 300M or 3.1G (letters are powers of 1000)
-    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = bases, conflicts_with = "genome")]
-    genome_length: usize,
+    #[arg(long, value_name = "BP", default_value = "1000000", value_parser = sizes::parse_bases, conflicts_with = "genome")]
+    genome_length: u64,
     /// Make a genome of 24 chromosomes whose repeats, satellites, duplications and gaps are as frequent as those of a species
     /// that is well known; 1 Mbp at least, 3.1G is life-size
     #[arg(long, value_name = "SPECIES", conflicts_with_all = ["genome", "contigs", "repeats"])]
@@ -145,23 +145,6 @@ enum Species {
     Human,
 }
 
-/// Reads a number of bases: `5000000`, `300M`, `3.1G`.
-fn bases(text: &str) -> Result<usize, String> {
-    let fault = || format!("'{text}' is not a number of bases: write one such as 5000000, 300M or 3.1G");
-    let (digits, factor) = match text.char_indices().next_back() {
-        Some((at, letter)) if letter.is_ascii_alphabetic() => match letter.to_ascii_uppercase() {
-            'K' => (&text[..at], 1e3),
-            'M' => (&text[..at], 1e6),
-            'G' => (&text[..at], 1e9),
-            _ => return Err(fault()),
-        },
-        _ => (text, 1.0),
-    };
-    let plain = digits.bytes().all(|b| b.is_ascii_digit() || (b == b'.' && factor > 1.0));
-    let number: f64 = digits.parse().map_err(|_| fault())?;
-    if plain { Ok((number * factor).round() as usize) } else { Err(fault()) }
-}
-
 /// Coverage of the mitochondrial genome where the other one is like the human one.
 const HUMAN_MITOCHONDRION: f64 = 1000.0;
 /// Somatic variants are as far apart as this in captured targets, which have little room (bp).
@@ -181,9 +164,9 @@ impl Args {
         self.dirt.preset(&mut params);
         params.genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),
-            None if self.genome_like.is_some() => GenomeSource::Human { length: self.genome_length },
+            None if self.genome_like.is_some() => GenomeSource::Human { length: self.genome_length as usize },
             None => {
-                let (length, contigs) = (self.genome_length, self.contigs);
+                let (length, contigs) = (self.genome_length as usize, self.contigs);
                 GenomeSource::Made { length, contigs, repeats: self.repeats }
             }
         };
@@ -237,10 +220,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         )
         .into());
     }
-    let threads = args
-        .threads
-        .map(usize::from)
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = command::all_or(args.threads);
     let start = Instant::now();
     let made = simulate(&params, &args.out, threads)?;
     tracing::info!(
@@ -308,18 +288,6 @@ mod tests {
         for other in refused {
             let words = ["simulate", "-o", "x", "--genome-like", "human"].into_iter();
             assert!(Door::try_parse_from(words.chain(other.split(' '))).is_err(), "{other}");
-        }
-    }
-
-    #[test]
-    fn numbers_of_bases_may_have_a_letter() {
-        for (text, number) in
-            [("1000000", 1_000_000), ("300M", 300_000_000), ("3.1G", 3_100_000_000), ("5k", 5000)]
-        {
-            assert_eq!(bases(text), Ok(number));
-        }
-        for text in ["", "M", "1.5", "-3M", "1e6", "3T", "1 M", "3,1G"] {
-            assert!(bases(text).is_err_and(|e| e.contains("3.1G")), "{text}");
         }
     }
 

@@ -41,7 +41,7 @@ pub fn option(bytes: u64) -> String {
     format!("{}M", bytes.div_ceil(1 << 20))
 }
 
-/// Reads a number of bases: `3.1G`, `25M`, `800k` or a plain number; the letters mean powers of 1000.
+/// Reads a number of bases: `3.1G`, `25M`, `800k` or a plain whole number; the letters mean powers of 1000.
 ///
 /// # Errors
 /// Anything else, and nothing; the message says what is understood.
@@ -57,7 +57,8 @@ pub fn parse_bases(text: &str) -> Result<u64, String> {
         _ => return Err(fault()),
     };
     let bases = (number * 1000f64.powi(power)).round();
-    if (1.0..1e15).contains(&bases) { Ok(bases as u64) } else { Err(fault()) }
+    let whole = power > 0 || !text.contains('.');
+    if whole && (1.0..1e15).contains(&bases) { Ok(bases as u64) } else { Err(fault()) }
 }
 
 #[cfg(test)]
@@ -92,7 +93,7 @@ mod tests {
     fn bases_are_understood() {
         let cases = [("3.1G", 3_100_000_000), ("25M", 25_000_000), ("800k", 800_000), ("7", 7)];
         cases.into_iter().for_each(|(text, bases)| assert_eq!(parse_bases(text), Ok(bases), "{text}"));
-        for text in ["", "G", "0", "3.1GB", "-1G", "1e9", "9999999G"] {
+        for text in ["", "G", "0", "1.5", "3.1GB", "-1G", "1e9", "3T", "1 M", "3,1G", "9999999G"] {
             assert!(parse_bases(text).unwrap_err().contains("such as 3.1G"), "{text}");
         }
     }

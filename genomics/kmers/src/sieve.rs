@@ -5,9 +5,9 @@
 //! k-mers, and nothing is missed.
 
 use genuma_machine::processor::prefetch;
-use genuma_reads::Mate;
+use genuma_reads::{Mate, dna};
 
-use crate::encode::unpack;
+use crate::MAX_K;
 use crate::superkmer::{Cutter, SuperKmer};
 
 /// Length of the minimizers: as long as a hash can be, so that few other places of a genome have the same. A root of 22 bases, the
@@ -45,9 +45,13 @@ impl Sieve {
     pub fn new(k: u32, kmers: impl Iterator<Item = u64>) -> Self {
         let mut sifter = Sifter::new(k);
         let mut minimizers = Vec::with_capacity(kmers.size_hint().0);
+        let mut letters = [0; MAX_K as usize];
+        let letters = &mut letters[..k as usize];
         for kmer in kmers {
-            let seq = unpack(kmer, k);
-            sifter.cutter.cut(Mate { seq: &seq, qual: &seq }, |piece| {
+            (0..)
+                .zip(letters.iter_mut().rev())
+                .for_each(|(i, letter)| *letter = dna::base((kmer >> (2 * i)) as u8 & 3));
+            sifter.cutter.cut(Mate { seq: letters, qual: letters }, |piece| {
                 // Neighbours mostly have the same.
                 if minimizers.last() != Some(&piece.minimizer) {
                     minimizers.push(piece.minimizer);
@@ -105,7 +109,6 @@ mod tests {
     use super::*;
     use crate::encode::kmers;
     use crate::tests::random_bases;
-    use genuma_reads::dna;
 
     #[test]
     fn what_is_looked_for_lies_in_a_stretch_and_little_else_does() {

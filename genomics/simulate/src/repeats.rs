@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use genuma_reads::dna;
+use genuma_work::parallel::workers;
 
 use crate::genome::Genome;
 use crate::variant::Span;
@@ -80,14 +81,7 @@ impl<'a> RepeatMap<'a> {
             }
             found
         };
-        let counted: Vec<HashMap<u64, u8>> = std::thread::scope(|scope| {
-            let spawned = (1..threads.min(genome.seqs.len()))
-                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, count).ok());
-            let helpers: Vec<_> = spawned.collect();
-            let own = count();
-            let joined = helpers.into_iter().map(|helper| helper.join().expect("counting does not panic"));
-            std::iter::once(own).chain(joined).collect()
-        });
+        let counted = workers(threads.min(genome.seqs.len()), |_| count());
         for (word, times) in counted.into_iter().flatten() {
             seen.entry(word).and_modify(|all| *all = all.saturating_add(times));
         }

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
+use genuma_kmers::MAX_K;
 use genuma_reads::dna::revcomp;
 use serde::{Deserialize, Serialize};
 
@@ -254,8 +255,10 @@ impl Group<'_> {
             self.carried(number, consensus.get(range.clone())?).then_some(range)
         };
         let Some(seeds) = window(seed).filter(|_| !stack.is_empty()) else { return Err(Refused::Few) };
-        let seeds_span = seeds.len();
-        let range = columns.trusted(seeds.start, seeds.len());
+        // A tandem repeat with its flanks tells no base that changed.
+        let k = seeds.len();
+        let mut plain = k <= MAX_K as usize;
+        let range = columns.trusted(seeds.start, k);
         let reads = stack.iter().map(|s| (s.placed.at, &s.read));
         let range = columns.read_across(range, seeds, &consensus, reads);
         let (mut novel, mut core) = (vec![false; range.len()], 0..usize::MAX);
@@ -264,6 +267,7 @@ impl Group<'_> {
                 continue;
             };
             used[number as usize] = true;
+            plain &= window.len() == k;
             core = core.start.max(window.start)..core.end.min(window.end);
             novel[window.start - range.start..window.end - range.start].fill(true);
         }
@@ -279,7 +283,7 @@ impl Group<'_> {
             return Err(Refused::Poor);
         }
         let poor = |at: usize| columns.weight_of(at, consensus[at]) < BELIEVED;
-        if changed_base(&novel, seeds_span, range.start, &stack, &columns).is_some_and(poor) {
+        if plain && changed_base(&novel, k, range.start, &stack, &columns).is_some_and(poor) {
             return Err(Refused::Poor);
         }
         let shift = columns.start + range.start as i32;

@@ -1,4 +1,4 @@
-//! k-mer → small number, for a few million k-mers looked up once per base of the input.
+//! k-mer → small number, for a few million k-mers looked up wherever a sieve lets one expect any ([`crate::sought`]).
 //!
 //! Nearly all lookups miss, so a Bloom filter answers first: three bits of a k-mer, all in one word, so that one cache line tells. With 16
 //! bits a k-mer and more it lets about one in a hundred others through. What a run of lookups needs is asked for before it is used, as

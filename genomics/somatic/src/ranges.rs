@@ -141,14 +141,13 @@ impl Ranges {
     /// # Errors
     /// A file cannot be read or written, or is damaged.
     pub fn new(
-        recruited: Recruited,
+        mut recruited: Recruited,
         path: &Path,
         contigs: Vec<Compared>,
         memory: u64,
         work: &Path,
         threads: usize,
     ) -> Result<Ranges, Error> {
-        let shelves = Shelves::open(WHAT, path, recruited.shelves.clone())?;
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut taken = 0;
         for (i, shelf) in recruited.shelves.iter().enumerate() {
@@ -162,6 +161,7 @@ impl Ranges {
             }
             taken += needed;
         }
+        let shelves = Shelves::open(WHAT, path, std::mem::take(&mut recruited.shelves))?;
         let laid = Shelves::unnamed(WHAT, work, ranges.len());
         let loci = Ranges::without_reads(contigs, &recruited);
         let mut all = Ranges { loci, recruited, shelves, ranges, resident: None, laid, threads };
@@ -203,21 +203,6 @@ impl Ranges {
     pub fn lay_on(&mut self, contigs: Vec<Compared>) -> Result<(), Error> {
         self.loci = Ranges::without_reads(contigs, &self.recruited);
         self.lay()
-    }
-
-    /// How many ranges there are.
-    pub fn len(&self) -> usize {
-        self.ranges.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
-    /// Pairs recruited.
-    pub fn pairs(&self) -> u64 {
-        self.recruited.pairs
     }
 
     /// The contigs, with no more reads than happen to be there.
@@ -414,7 +399,7 @@ mod tests {
             let counts: Vec<[usize; 2]> = ranges.loci().iter().map(|locus| locus.pairs).collect();
             seen.sort_unstable();
             assert!(seen.into_iter().eq(0..contigs.len() as u32));
-            (ranges.len(), all, counts)
+            (ranges.ranges.len(), all, counts)
         };
         let (one, all, counts) = laid(1 << 30);
         assert_eq!(one, 1);

@@ -10,8 +10,7 @@ mod isochores;
 mod satellites;
 mod tracts;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use genuma_work::parallel::in_order;
 
 use crate::genome::Genome;
 use crate::rng::Rng;
@@ -83,8 +82,8 @@ pub fn make(length: usize, rng: &mut Rng, threads: usize) -> Genome {
         (Families::new(&mut random(Beside::Families)), Alpha::new(&mut random(Beside::Alpha)));
     let sizes = sizes(length);
     let of = |i: usize, stage: u64| Rng::stream(seed, &[u64::from(u32::MAX), i as u64, stage]);
-    let mut seqs =
-        on_threads(sizes.len(), threads, |i| ancient(sizes[i], &families, &mut of(i, 0), &mut |_, _, _| {}));
+    let ancient = |(): &mut (), i: usize| ancient(sizes[i], &families, &mut of(i, 0), &mut |_, _, _| {});
+    let mut seqs = in_order(sizes.len(), threads, || (), ancient);
     duplications::duplicate(&mut seqs, &mut random(Beside::Duplications), &mut |_, _, _, _| {});
     for (i, seq) in seqs.iter_mut().enumerate() {
         unfinished(seq, i, &alpha, &mut of(i, 1), &mut |_, _, _| {});
@@ -106,30 +105,6 @@ fn sizes(length: usize) -> Vec<usize> {
     let mut sizes: Vec<usize> = CHROMOSOMES.iter().map(|c| (length as f64 * c.1 / human) as usize).collect();
     sizes[0] += length - sizes.iter().sum::<usize>();
     sizes
-}
-
-/// `make(0)`, `make(1)`, … as many as `count`, by some threads.
-fn on_threads(count: usize, threads: usize, make: impl Fn(usize) -> Vec<u8> + Sync) -> Vec<Vec<u8>> {
-    let next = AtomicUsize::new(0);
-    let made: Mutex<Vec<Vec<u8>>> = Mutex::new(vec![vec![]; count]);
-    let work = || loop {
-        let i = next.fetch_add(1, Ordering::Relaxed);
-        if i >= count {
-            return;
-        }
-        let seq = make(i);
-        made.lock().expect("no thread panics while it holds the lock")[i] = seq;
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(count) {
-            // Whoever comes does what is left: a thread that the system refuses is not missed.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    made.into_inner().expect("no thread panics while it holds the lock")
 }
 
 /// A chromosome with what came to it piece by piece. `put` is told of parts, their places and lengths.
