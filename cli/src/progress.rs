@@ -141,14 +141,15 @@ impl Drop for Progress {
 
 impl Unit {
     fn show(&self) {
-        let (done, total) = self.meter.as_ref().map_or((0, 0), |m| (m.bytes_done(), m.bytes_total()));
+        let (done, total, what) =
+            self.meter.as_ref().map_or((0, 0, ""), |m| (m.bytes_done(), m.bytes_total(), m.what()));
         match &self.bar {
             Some(bar) if self.meter.is_some() => {
                 bar.set_length(total);
                 bar.set_position(done);
             }
             Some(bar) => bar.tick(),
-            None => info!("{}{}", self.name, line(done, total, self.began.elapsed())),
+            None => info!("{}{}", self.name, line(done, total, what, self.began.elapsed())),
         }
     }
 
@@ -161,7 +162,7 @@ impl Unit {
 }
 
 /// `: 1.2 of 4.8 GB of reads, 60 MB/s, 60 s left`.
-fn line(done: u64, total: u64, since: Duration) -> String {
+fn line(done: u64, total: u64, what: &str, since: Duration) -> String {
     let seconds = since.as_secs_f64();
     if total == 0 {
         return format!(": {seconds:.0} s so far");
@@ -173,7 +174,7 @@ fn line(done: u64, total: u64, since: Duration) -> String {
         (_, rest) => format!("{:.0} s left", rest as f64 / rate),
     };
     format!(
-        ": {:.2} of {:.2} GB of reads, {:.0} MB/s, {left}",
+        ": {:.2} of {:.2} GB of {what}, {:.0} MB/s, {left}",
         done as f64 / 1e9,
         total as f64 / 1e9,
         rate / 1e6
@@ -205,12 +206,12 @@ mod tests {
     fn lines_tell_rate_and_time_left() {
         let ten = Duration::from_secs(10);
         assert_eq!(
-            line(1_000_000_000, 4_000_000_000, ten),
+            line(1_000_000_000, 4_000_000_000, "reads", ten),
             ": 1.00 of 4.00 GB of reads, 100 MB/s, 30 s left"
         );
-        assert_eq!(line(0, 4_000_000_000, ten), ": 0.00 of 4.00 GB of reads, 0 MB/s, time left unknown");
-        let all = line(4_000_000_000, 4_000_000_000, ten);
+        assert_eq!(line(0, 4_000_000_000, "reads", ten), ": 0.00 of 4.00 GB of reads, 0 MB/s, time left unknown");
+        let all = line(4_000_000_000, 4_000_000_000, "reads", ten);
         assert_eq!(all, ": 4.00 of 4.00 GB of reads, 400 MB/s, all read, at work on it");
-        assert_eq!(line(0, 0, ten), ": 10 s so far");
+        assert_eq!(line(0, 0, "reads", ten), ": 10 s so far");
     }
 }

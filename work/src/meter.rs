@@ -4,15 +4,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters that readers advance and anyone may poll.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Meter {
+    what: &'static str,
     bytes_done: AtomicU64,
     bytes_total: AtomicU64,
     reads: AtomicU64,
     pairs: AtomicU64,
 }
 
+impl Default for Meter {
+    /// Of reads.
+    fn default() -> Meter {
+        Meter::of("reads")
+    }
+}
+
 impl Meter {
+    /// Nothing done yet; the bytes are those of `what`.
+    pub fn of(what: &'static str) -> Meter {
+        Meter {
+            what,
+            bytes_done: AtomicU64::new(0),
+            bytes_total: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            pairs: AtomicU64::new(0),
+        }
+    }
+
+    /// What the bytes are of, for messages.
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+
     /// Input bytes read so far, as they lie on the disk (compressed).
     pub fn bytes_done(&self) -> u64 {
         self.bytes_done.load(Relaxed)

@@ -2,8 +2,8 @@
 //!
 //! The layout is described in `docs/formats/unit.md`.
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -13,6 +13,12 @@ use crate::clock::{Clock, UnitCost};
 use crate::publish::{self, AtomicFile};
 
 const MAGIC: &[u8; 8] = b"GENUMAU4";
+/// Bytes of the magic and of the length behind it, and of the checksum at the end.
+const HEAD: u64 = 16;
+const SUM: u64 = 4;
+/// Bytes read at once, and of the longest string of bytes in a result.
+const BUFFER: usize = 1 << 20;
+const LONGEST: u64 = 1 << 30;
 
 /// What can go wrong with a unit's file.
 #[derive(Debug, thiserror::Error)]
@@ -124,24 +130,46 @@ impl Store {
         Ok(file.finish()?)
     }
 
-    /// The result in `path`; `None` when there is no such file.
+    /// The result in `path`; `None` when there is no such file. It is read twice, once to sum it up and once to decode it, and never held whole.
     fn load<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, Error> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(Error::Read { path: path.to_path_buf(), source }),
-        };
+        let unread = |source| Error::Read { path: path.to_path_buf(), source };
         let damaged = |what| Error::Damaged { path: path.to_path_buf(), what };
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b));
-        let (all, sum) = bytes.split_last_chunk::<4>().ok_or(damaged("too short"))?;
-        let rest = all.strip_prefix(MAGIC).ok_or(damaged("not a unit file of this version"))?;
-        if u64::from(crc32fast::hash(all)) != number(sum) {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(unread(source)),
+        };
+        let length = file.metadata().map_err(unread)?.len();
+        let all = length.checked_sub(SUM).ok_or(damaged("too short"))?;
+        let mut file = BufReader::with_capacity(BUFFER, file);
+        let mut number = [0; 8];
+        if all < HEAD || !read(&mut file, &mut number).map_err(unread)? || number != *MAGIC {
+            return Err(damaged("not a unit file of this version"));
+        }
+        file.rewind().map_err(unread)?;
+        let mut sum = crc32fast::Hasher::new();
+        let mut left = all;
+        while left > 0 {
+            let bytes = file.fill_buf().map_err(unread)?;
+            let n = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if n == 0 {
+                return Err(damaged("too short"));
+            }
+            sum.update(&bytes[..n]);
+            file.consume(n);
+            left -= n as u64;
+        }
+        let mut told = [0; SUM as usize];
+        if !read(&mut file, &mut told).map_err(unread)? || told != sum.finalize().to_le_bytes() {
             return Err(damaged("checksum"));
         }
-        let (len, rest) = rest.split_first_chunk::<8>().ok_or(damaged("too short"))?;
-        let (fingerprint, payload) =
-            rest.split_at_checked(number(len) as usize).ok_or(damaged("too short"))?;
-        let fingerprint = String::from_utf8_lossy(fingerprint);
+        file.seek(SeekFrom::Start(MAGIC.len() as u64)).map_err(unread)?;
+        read(&mut file, &mut number).map_err(unread)?;
+        let len = u64::from_le_bytes(number);
+        let payload = (all - HEAD).checked_sub(len).ok_or(damaged("too short"))?;
+        let mut fingerprint = vec![0; len as usize];
+        read(&mut file, &mut fingerprint).map_err(unread)?;
+        let fingerprint = String::from_utf8_lossy(&fingerprint);
         if fingerprint != self.fingerprint {
             let difference = self
                 .fingerprint
@@ -151,7 +179,19 @@ impl Store {
                 .map_or("more inputs then".to_owned(), |(now, then)| format!("now {now}, then {then}"));
             return Err(Error::Foreign { path: path.to_path_buf(), difference });
         }
-        postcard::from_bytes(payload).map(Some).map_err(|_| damaged("contents"))
+        // Holds one text or string of bytes at a time; what is not used of it takes no memory.
+        let mut scratch = vec![0; payload.min(LONGEST) as usize];
+        let value = postcard::from_io((file.take(payload), &mut scratch));
+        value.map(|(value, _)| Some(value)).map_err(|_| damaged("contents"))
+    }
+}
+
+/// Fills `bytes`; false if there are not so many.
+fn read(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(e) => Err(e),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
-use genuma_work::parallel;
+use genuma_work::{Meter, parallel};
 use genuma_work::publish::Set;
 use noodles_bam as bam;
 use noodles_core::Position;
@@ -19,7 +19,7 @@ use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
 use crate::bgzf::Level;
-use crate::scan;
+use crate::scan::Scan;
 use crate::sort::{self, BamFile, Blocks, SortedBlock, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
@@ -90,7 +90,7 @@ pub struct Heading<'a> {
     pub program: Program<'a>,
 }
 
-/// Places `templates` by [`scan::find_pairs`], with so much memory, and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
+/// Places `templates` by [`Scan::find_pairs`], with so much memory, and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
 /// long for that); both are put into `set`. The bytes depend on the templates and their order, not on `threads`.
 ///
 /// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
@@ -147,7 +147,7 @@ impl Heading<'_> {
 
 /// Templates that are looked for together, about as many as a scan takes at once, and those of them that are handed to a thread at a time. Their
 /// hits are in memory meanwhile.
-const PORTION: usize = 48 << 10;
+const PORTION: usize = 256 << 10;
 const CHUNK: usize = 256;
 
 /// Places all templates from several threads; the blocks come back in their order.
@@ -159,10 +159,11 @@ fn map_all(
     memory: u64,
 ) -> Result<Vec<SortedBlock>, Error> {
     let (mut crowded, mut unkept, mut blocks) = (0, 0, Vec::new());
+    let scan = Scan { genome: heading.genome, threads, memory, meter: &Meter::of("the reference") };
     for templates in templates.chunks(PORTION) {
         let pairs: Vec<[&[u8]; 2]> =
             templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
-        let found = scan::find_pairs(heading.genome, &pairs, threads, memory);
+        let found = scan.find_pairs(&pairs);
         (crowded, unkept) = (crowded + found.crowded, unkept + found.unkept);
         let chunks: Vec<_> = templates.chunks(CHUNK).zip(found.hits.chunks(CHUNK)).collect();
         let encode = |(): &mut (), i: usize| {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What it costs is a look at each base of the reference, twice, for as many sequences as memory holds at once: some [`PER_BASE`] bytes for each of
-//! their bases. No part of a sequence has more than [`KEPT`] hits.
+//! their bases. Where sequences are parts of repeats, each place of the repeat is looked at beside that. No part of a sequence has more than [`KEPT`] hits.
 
 mod extend;
 mod seeds;
@@ -16,8 +16,10 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use genuma_machine::processor::prefetch;
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
+use genuma_work::Meter;
 use genuma_work::parallel::in_order;
 
 use self::extend::{Alignment, Stretch, equal_bases, with_gaps, without_gaps};
@@ -25,11 +27,13 @@ use self::seeds::{Group, Place, SEED, Seed, Seeds, seeds};
 use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Bytes that a base of a sequence takes; bases that are looked for at once, at least and at most, and one for so many of the reference if that is more
-/// than `SOME`.
+/// than `SOME`: tables much larger than what goes past them only miss the caches.
 const PER_BASE: u64 = 48;
-const BATCH: Range<u64> = 1 << 20..16 << 20;
+const BATCH: Range<u64> = 1 << 20..1 << 29;
 const SHARE: u64 = 16;
 const SOME: u64 = 4 << 20;
+/// How often the reference goes past for sequences that are looked for at once.
+const PASSES: u64 = 2;
 /// Bases of the reference that a thread takes at once.
 const CHUNK: usize = 512 << 10;
 /// How often a k-mer may stand in the reference that is looked for in any case; how often the rarest of [`WITHIN`] bases, if these have fewer than
@@ -46,6 +50,10 @@ const MANY: usize = 256;
 const ROUND: usize = 64;
 /// Stretches laid last among which a seed's is looked for, before it is laid.
 const RECENT: usize = 16;
+/// k-mers that are laid together, bytes of a cache line, and lines before and behind a k-mer that its stretch may reach.
+const TOGETHER: usize = 128;
+const LINE: usize = 64;
+const AHEAD: usize = 3;
 /// Fewest points of a hit.
 const LEAST: i32 = 25;
 /// Points behind the best of a part from which gaps cannot help, and hits of a part that are tried with gaps.
@@ -60,10 +68,10 @@ const APART: usize = 1_000;
 const FEWEST: usize = 20;
 
 /// Where sequences lie.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// Of each sequence, the best first.
-    pub hits: Vec<Vec<Hit>>,
+#[derive(Debug)]
+pub struct Found<T = Vec<Hit>> {
+    /// Of each sequence its hits, the best first, or what was made of them.
+    pub hits: Vec<T>,
     /// Sequences with a part that stands in so many places that these were not looked at.
     pub crowded: u64,
     /// Sequences with a part of which more places were found than are kept.
@@ -81,45 +89,94 @@ pub struct FoundPairs {
     pub unkept: u64,
 }
 
-/// All that shares 22 bases and has [`LEAST`] points (1 for equal bases, −4 for different ones, −6−1 for a gap of up to 35), but of the bases that
-/// stand in very many places. The first hit of a sequence is primary, others of the same bases are secondary.
-/// What is found does not depend on `threads`, nor on `memory`: the bytes that it may take, 48 MB at least.
-///
-/// # Panics
-/// A sequence of 1 Gbp or more.
-pub fn find(genome: &Reference, sequences: &[&[u8]], threads: usize, memory: u64) -> Found {
-    let mut found = Found::default();
-    let all: u64 = genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum();
-    let batch = (memory / PER_BASE).min(SOME.max(all / SHARE)).clamp(BATCH.start, BATCH.end) as usize;
-    let mut first = 0;
-    while first < sequences.len() {
-        let mut bases = 0;
-        let fits = |sequence: &&&[u8]| {
-            bases += sequence.len() + 1;
-            bases <= batch
-        };
-        let n = sequences[first..].iter().take_while(fits).count().max(1);
-        let some = Batch::new(&sequences[first..first + n]).find(genome, threads);
-        found.hits.extend(some.hits);
-        found.crowded += some.crowded;
-        found.unkept += some.unkept;
-        first += n;
-    }
-    found
+/// A reference that goes past, and the means. What is found depends on none of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Scan<'a> {
+    /// The reference.
+    pub genome: &'a Reference,
+    /// Threads, at least 1.
+    pub threads: usize,
+    /// Bytes that looking may take, 48 MB at least, beside what it gives back.
+    pub memory: u64,
+    /// Told of the bases of the reference that have gone past.
+    pub meter: &'a Meter,
 }
 
-/// The same for mates: of places that are about as good those are believed that lie as mates do.
-pub fn find_pairs(genome: &Reference, pairs: &[[&[u8]; 2]], threads: usize, memory: u64) -> FoundPairs {
-    let Found { hits, crowded, unkept } = find(genome, pairs.as_flattened(), threads, memory);
-    let mut hits: Vec<[Vec<Hit>; 2]> = {
-        let mut hits = hits.into_iter();
-        std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect()
-    };
-    let apart = farthest(&hits);
-    for mates in &mut hits {
-        choose(mates, apart);
+impl Scan<'_> {
+    /// How many of the first of some sequences, of so many bases each, are looked for at once: as many as there is memory for, and one at least.
+    pub fn together(&self, lengths: impl Iterator<Item = usize>) -> usize {
+        let most =
+            (self.memory / PER_BASE).min(SOME.max(self.bases() / SHARE)).clamp(BATCH.start, BATCH.end);
+        let mut bases = 0;
+        let fits = |length: &usize| {
+            bases += *length as u64 + 1;
+            bases <= most
+        };
+        lengths.take_while(fits).count().max(1)
     }
-    FoundPairs { hits, crowded, unkept }
+
+    /// How many bases go past for sequences of so many bases each.
+    pub fn expected(&self, mut lengths: &[usize]) -> u64 {
+        let mut turns = 0;
+        while !lengths.is_empty() {
+            lengths = &lengths[self.together(lengths.iter().copied())..];
+            turns += 1;
+        }
+        turns * PASSES * self.bases()
+    }
+
+    fn bases(&self) -> u64 {
+        self.genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum()
+    }
+
+    /// All that shares 22 bases and has [`LEAST`] points (1 for equal bases, −4 for different ones, −6−1 for a gap of up to 35), but of the bases
+    /// that stand in very many places. The first hit of a sequence is primary, others of the same bases are secondary.
+    ///
+    /// # Panics
+    /// A sequence of 500 Mbp or more.
+    pub fn find(&self, sequences: &[&[u8]]) -> Found {
+        self.find_each(sequences, |_, hits| hits)
+    }
+
+    /// The same, of which only that is kept that `make` makes of the hits of each sequence, in any order and on all threads.
+    ///
+    /// # Panics
+    /// As [`Scan::find`].
+    pub fn find_each<T: Send>(
+        &self,
+        sequences: &[&[u8]],
+        make: impl Fn(usize, Vec<Hit>) -> T + Sync,
+    ) -> Found<T> {
+        let mut found = Found { hits: Vec::with_capacity(sequences.len()), crowded: 0, unkept: 0 };
+        let mut first = 0;
+        while first < sequences.len() {
+            let rest = &sequences[first..];
+            let n = self.together(rest.iter().map(|sequence| sequence.len()));
+            let some = Batch::new(&rest[..n]).find(self, |s, hits| make(first + s, hits));
+            found.hits.extend(some.hits);
+            found.crowded += some.crowded;
+            found.unkept += some.unkept;
+            first += n;
+        }
+        found
+    }
+
+    /// The same for mates: of places that are about as good those are believed that lie as mates do.
+    ///
+    /// # Panics
+    /// As [`Scan::find`].
+    pub fn find_pairs(&self, pairs: &[[&[u8]; 2]]) -> FoundPairs {
+        let Found { hits, crowded, unkept } = self.find(pairs.as_flattened());
+        let mut hits: Vec<[Vec<Hit>; 2]> = {
+            let mut hits = hits.into_iter();
+            std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect()
+        };
+        let apart = farthest(&hits);
+        for mates in &mut hits {
+            choose(mates, apart);
+        }
+        FoundPairs { hits, crowded, unkept }
+    }
 }
 
 /// Some sequences, all of their bases one after the other.
@@ -129,9 +186,10 @@ struct Batch {
     turned: Vec<u8>,
     /// Where each begins, with a base of none between two; and where the next would.
     starts: Vec<usize>,
-    /// Of which sequence each base is.
-    owners: Vec<u32>,
 }
+
+/// Where base 0 of a sequence, turned if it is reversed, would lie, and whether it is.
+type Diagonal = (i64, u32, bool);
 
 /// A stretch of a sequence on a sequence of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,13 +202,27 @@ struct Laid {
     stretch: Stretch,
 }
 
-/// What a thread finds in a chunk.
-struct Here {
-    group: Group,
+/// A k-mer of a sequence that the reference has at base `t`, which has not been laid yet.
+struct Waiting {
+    place: Place,
+    /// They are on different strands.
+    turned: bool,
+    t: usize,
+}
+
+/// What a thread has found in a chunk.
+struct Laying {
     /// Of each sequence, and from how many on it is thinned.
     found: Vec<(Vec<Laid>, usize)>,
     /// Sequences that have some.
     touched: Vec<u32>,
+}
+
+/// What a thread works with.
+struct Here {
+    group: Group,
+    waiting: Vec<Waiting>,
+    found: Laying,
 }
 
 impl Laid {
@@ -165,9 +237,8 @@ impl Laid {
         (self.left + q as i64) as usize
     }
 
-    /// Whether both lie on one diagonal.
-    fn has_diagonal_of(&self, other: &Laid) -> bool {
-        (self.chrom, self.reverse, self.left) == (other.chrom, other.reverse, other.left)
+    fn diagonal(&self) -> Diagonal {
+        (self.left, self.chrom, self.reverse)
     }
 
     /// Its bases as the sequence was given.
@@ -186,22 +257,21 @@ fn shared(one: &Range<usize>, other: &Range<usize>) -> usize {
 fn thin(laid: &mut Vec<Laid>, length: usize) -> bool {
     let mut order: Vec<usize> = (0..laid.len()).collect();
     order.sort_unstable_by_key(|&i| laid[i].order());
-    let mut kept: Vec<(usize, Range<usize>)> = Vec::new();
+    // Those that stay, side by side as each is held against all of them.
+    let mut kept: Vec<(Diagonal, Range<usize>)> = Vec::new();
     let (mut drop, mut thinned) = (vec![false; laid.len()], false);
     for i in order {
-        let own = laid[i].query(length);
-        if kept
-            .iter()
-            .any(|(other, bases)| laid[i].has_diagonal_of(&laid[*other]) && shared(&own, bases) == own.len())
-        {
-            drop[i] = true;
-            continue;
+        let (diagonal, own) = (laid[i].diagonal(), laid[i].query(length));
+        let (mut better, mut part) = (0, false);
+        for (other, bases) in &kept {
+            let shared = shared(&own, bases);
+            part |= shared == own.len() && *other == diagonal;
+            better += usize::from(shared * 5 >= own.len() * 4);
         }
-        let better = kept.iter().filter(|(_, other)| shared(&own, other) * 5 >= own.len() * 4).count();
-        drop[i] = better >= KEPT;
-        thinned |= drop[i];
+        drop[i] = part || better >= KEPT;
+        thinned |= drop[i] && !part;
         if !drop[i] {
-            kept.push((i, own));
+            kept.push((diagonal, own));
         }
     }
     let mut dropped = drop.into_iter();
@@ -218,19 +288,23 @@ fn chunks(genome: &Reference) -> Vec<(usize, Range<usize>)> {
     genome.contigs.iter().enumerate().flat_map(of).collect()
 }
 
+/// Bases of a piece that the next one has not as well, or nearly.
+fn whole(range: &Range<usize>) -> u64 {
+    range.len().min(CHUNK) as u64
+}
+
 impl Batch {
     fn new(sequences: &[&[u8]]) -> Batch {
-        let (mut bases, mut turned, mut starts, mut owners) = (Vec::new(), Vec::new(), vec![0], Vec::new());
-        for (number, sequence) in (0..).zip(sequences) {
+        let (mut bases, mut turned, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+        for sequence in sequences {
             bases.extend(sequence.iter().map(u8::to_ascii_uppercase));
             turned.extend(revcomp(sequence));
             bases.push(b'N');
             turned.push(b'N');
             starts.push(bases.len());
-            owners.resize(bases.len(), number);
         }
-        assert!(bases.len() < 1 << 30, "a sequence of 1 Gbp or more");
-        Batch { bases, turned, starts, owners }
+        assert!(bases.len() < 1 << 30, "a sequence of 500 Mbp or more");
+        Batch { bases, turned, starts }
     }
 
     fn len(&self) -> usize {
@@ -246,19 +320,19 @@ impl Batch {
         &bases[self.range(sequence)]
     }
 
-    fn find(&self, genome: &Reference, threads: usize) -> Found {
-        let (seeds, crowded) = self.rare(genome, threads);
+    fn find<T: Send>(&self, scan: &Scan<'_>, make: impl Fn(usize, Vec<Hit>) -> T + Sync) -> Found<T> {
+        let (seeds, crowded) = self.rare(scan);
         let unkept: Vec<AtomicBool> = (0..self.len()).map(|_| AtomicBool::new(false)).collect();
-        let laid = self.lay(genome, &seeds, &unkept, threads);
+        let laid = self.lay(scan, &seeds, &unkept);
         drop(seeds);
         let hits = in_order(
             self.len(),
-            threads,
+            scan.threads,
             || (),
             |(), s| {
-                let (hits, thinned) = self.hits(genome, s, laid[s].clone());
+                let (hits, thinned) = self.hits(scan.genome, s, laid[s].clone());
                 unkept[s].fetch_or(thinned, Relaxed);
-                hits
+                make(s, hits)
             },
         );
         let unkept = unkept.iter().filter(|unkept| unkept.load(Relaxed)).count() as u64;
@@ -266,10 +340,8 @@ impl Batch {
     }
 
     /// The k-mers by which sequences are looked for, and of how many sequences some part has none.
-    fn rare(&self, genome: &Reference, threads: usize) -> (Seeds, u64) {
-        let mut places = Vec::new();
-        seeds(&self.bases, |some| places.extend(some.iter().copied().map(Place::new)));
-        let seeds = Seeds::new(places);
+    fn rare(&self, &Scan { genome, threads, meter, .. }: &Scan<'_>) -> (Seeds, u64) {
+        let seeds = self.seeds(|_| true);
         let counts: Vec<AtomicU32> = (0..seeds.different()).map(|_| AtomicU32::new(0)).collect();
         let chunks = chunks(genome);
         let count = |group: &mut Group, i: usize| {
@@ -279,6 +351,7 @@ impl Batch {
                     counts[number].fetch_add(1, Relaxed);
                 }
             });
+            meter.add_bytes(whole(&chunks[i].1));
         };
         in_order(chunks.len(), threads, Group::default, count);
         // How often that of each base stands there.
@@ -311,70 +384,58 @@ impl Batch {
             }
             crowded += u64::from(left_out);
         }
-        let mut rare = Vec::new();
-        self::seeds::seeds(&self.bases, |some| {
-            let chosen = some.iter().filter(|seed| chosen[seed.at as usize]);
-            rare.extend(chosen.copied().map(Place::new));
-        });
-        (Seeds::new(rare), crowded)
+        (self.seeds(|at| chosen[at]), crowded)
+    }
+
+    /// The k-mers that begin at the bases that are `wanted`.
+    fn seeds(&self, wanted: impl Fn(usize) -> bool) -> Seeds {
+        let mut places = Vec::new();
+        for (number, s) in (0..).zip(0..self.len()) {
+            let Range { start, end } = self.range(s);
+            seeds(&self.bases[start..end], |some| {
+                let own = some.iter().map(|seed| Seed { at: seed.at + start as u32, ..*seed });
+                let wanted = own.filter(|seed| wanted(seed.at as usize));
+                places.extend(wanted.map(|seed| Place::new(seed, number)));
+            });
+        }
+        Seeds::new(places)
     }
 
     /// The stretches that have these k-mers; of which sequences some were not kept is noted.
     fn lay(
         &self,
-        genome: &Reference,
+        &Scan { genome, threads, meter, .. }: &Scan<'_>,
         seeds: &Seeds,
         unkept: &[AtomicBool],
-        threads: usize,
     ) -> Vec<Vec<Laid>> {
         let chunks = chunks(genome);
-        let lay = |Here { group, found, touched }: &mut Here, i: usize| {
+        let lay = |Here { group, waiting, found }: &mut Here, i: usize| {
             let (chrom, range) = chunks[i].clone();
             let reference = &genome.contigs[chrom].seq;
+            let mut lay = |waiting: &mut Vec<Waiting>| {
+                self.lay_some(waiting, found, chrom, reference, unkept);
+                waiting.clear();
+            };
             seeds.look_up(group, &reference[range.clone()], |number, Seed { at, reverse, .. }| {
-                for place in seeds.places(number) {
-                    let sequence = self.owners[place.at()] as usize;
-                    let own = self.range(sequence);
-                    let turned = place.reverse() != reverse;
-                    let first = place.at() - own.start;
-                    let q = if turned { own.len() - SEED - first } else { first };
-                    let t = range.start + at as usize;
-                    let left = t as i64 - q as i64;
-                    let (list, limit) = &mut found[sequence];
-                    // Mostly: what is laid twice is dropped when they are thinned.
-                    let known = list.iter().rev().take(RECENT).any(|laid| {
-                        laid.left == left
-                            && laid.reverse == turned
-                            && (laid.stretch.from..laid.stretch.to).contains(&q)
-                    });
-                    if known {
-                        continue;
-                    }
-                    let stretch = without_gaps(self.oriented(sequence, turned), reference, q, t);
-                    if stretch.score >= LEAST {
-                        let (sequence, chrom) = (sequence as u32, chrom as u32);
-                        if list.is_empty() {
-                            touched.push(sequence);
-                            *limit = MANY;
-                        }
-                        list.push(Laid { sequence, chrom, reverse: turned, left, stretch });
-                        if list.len() >= *limit {
-                            let thinned = thin(list, own.len());
-                            unkept[sequence as usize].fetch_or(thinned, Relaxed);
-                            // Parts may be many: it has to be worth it.
-                            *limit = MANY.max(2 * list.len());
-                        }
+                for &place in seeds.places(number) {
+                    prefetch(&self.starts[place.sequence()]);
+                    waiting.push(Waiting { place, turned: place.reverse() != reverse, t: range.start + at as usize });
+                    if waiting.len() == TOGETHER {
+                        lay(waiting);
                     }
                 }
             });
+            lay(waiting);
+            meter.add_bytes(whole(&range));
+            let Laying { found, touched } = found;
             let mut all = Vec::new();
             touched.drain(..).for_each(|sequence| all.append(&mut found[sequence as usize].0));
             all
         };
         let state = || Here {
             group: Group::default(),
-            found: vec![(Vec::new(), MANY); self.len()],
-            touched: Vec::new(),
+            waiting: Vec::with_capacity(TOGETHER),
+            found: Laying { found: vec![(Vec::new(), MANY); self.len()], touched: Vec::new() },
         };
         // What is found is thinned every few chunks, and always after the same ones.
         let mut all: Vec<Vec<Laid>> = vec![Vec::new(); self.len()];
@@ -399,6 +460,65 @@ impl Batch {
             many.into_iter().zip(thinned).for_each(|(s, some)| all[s] = some);
         }
         all
+    }
+
+    /// Lays what waits. All of it goes through each step together, which asks for the memory that the next one reads.
+    fn lay_some(
+        &self,
+        waiting: &[Waiting],
+        Laying { found, touched }: &mut Laying,
+        chrom: usize,
+        reference: &[u8],
+        unkept: &[AtomicBool],
+    ) {
+        for Waiting { place, turned, .. } in waiting {
+            prefetch(&found[place.sequence()]);
+            let first = if *turned { self.turned_at(*place) } else { place.at() };
+            let bases = if *turned { &self.turned } else { &self.bases };
+            for line in (first.saturating_sub(LINE * AHEAD)..first + LINE * AHEAD).step_by(LINE) {
+                bases.get(line).into_iter().for_each(prefetch);
+            }
+        }
+        for Waiting { place, .. } in waiting {
+            found[place.sequence()].0.last().into_iter().for_each(prefetch);
+        }
+        for &Waiting { place, turned, t } in waiting {
+            let sequence = place.sequence();
+            let own = self.range(sequence);
+            let q = if turned { self.turned_at(place) } else { place.at() } - own.start;
+            let left = t as i64 - q as i64;
+            let (list, limit) = &mut found[sequence];
+            // Mostly: what is laid twice is dropped when they are thinned.
+            let known = list.iter().rev().take(RECENT).any(|laid| {
+                laid.left == left
+                    && laid.reverse == turned
+                    && (laid.stretch.from..laid.stretch.to).contains(&q)
+            });
+            if known {
+                continue;
+            }
+            let stretch = without_gaps(self.oriented(sequence, turned), reference, q, t);
+            if stretch.score >= LEAST {
+                let (sequence, chrom) = (sequence as u32, chrom as u32);
+                if list.is_empty() {
+                    touched.push(sequence);
+                    *limit = MANY;
+                }
+                list.push(Laid { sequence, chrom, reverse: turned, left, stretch });
+                if list.len() >= *limit {
+                    let thinned = thin(list, own.len());
+                    unkept[sequence as usize].fetch_or(thinned, Relaxed);
+                    // Parts may be many: it has to be worth it.
+                    *limit = MANY.max(2 * list.len());
+                }
+            }
+        }
+    }
+
+    /// Where the reverse complement of a k-mer begins among the bases that are turned.
+    fn turned_at(&self, place: Place) -> usize {
+        let Range { start, end } = self.range(place.sequence());
+        start + end - place.at() - SEED
     }
 
     /// The hits of a sequence, from its stretches, and whether some of these were not kept.

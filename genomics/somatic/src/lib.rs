@@ -27,6 +27,7 @@ pub mod evidence;
 pub mod genotype;
 mod fold_back;
 pub mod worth;
+pub mod place;
 pub mod locus;
 pub mod ranges;
 pub mod neighbours;

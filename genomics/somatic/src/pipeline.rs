@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use genuma_align::scan;
 use genuma_kmers::{CountParams, Part};
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Pair, TUMOUR, Trimmer};
@@ -24,14 +23,13 @@ use crate::ledger::Ledger;
 use crate::locus::{self, Call};
 use crate::neighbours;
 use crate::normal;
+use crate::place::{Placing, place};
 use crate::ranges::{Ranges, Recruited, Shelving};
 use crate::recruit;
 use crate::select::{Depths, Pick};
 use crate::slippage::{self, Slippage};
 use crate::sought::{KmerHit, Looking, Sought};
-use crate::source;
 use crate::why::{Answer, Question, Why};
-use crate::worth::Unworthy;
 
 /// What can stop a call.
 #[derive(Debug, thiserror::Error)]
@@ -194,22 +192,30 @@ impl Job {
             why.assembled(&assembled.contigs);
         }
         let clock = Clock::start();
-        watch.begins("place", None);
+        let meter = Arc::new(Meter::of("the reference"));
+        watch.begins("place", self.reference.is_some().then(|| meter.clone()));
         let genome = self.reference.as_deref().map(Reference::read).transpose()?;
-        let contigs = match &genome {
+        let contigs: Vec<Compared> = match &genome {
             Some(genome) => {
-                let compared = self.compare(&assembled.contigs, genome, &mut ledger);
+                let asked = why.as_ref().map(Why::contigs).unwrap_or_default();
+                let placing = Placing {
+                    genome,
+                    threads: self.means.threads,
+                    memory: self.beside(Some(genome)),
+                    folds: library.folds,
+                    asked: &asked,
+                    meter: &meter,
+                };
+                // Only calls without a reference look at them once more.
+                let placed = place(std::mem::take(&mut assembled.contigs), &placing, &mut ledger);
                 if let Some(why) = &mut why {
-                    why.compared(&compared, &assembled.contigs, genome, library.folds);
+                    why.compared(&placed, genome);
                 }
-                worth_reads(compared, &assembled.contigs, library.folds, &mut ledger)
+                let worth = placed.into_iter().filter(|placed| placed.unworthy.is_none());
+                worth.map(|placed| placed.compared).collect()
             }
             None => assembled.contigs.iter().map(Compared::unplaced).collect(),
         };
-        if genome.is_some() {
-            // Only calls without a reference look at them once more.
-            assembled.contigs = Vec::new();
-        }
         costs.push(clock.cost("place"));
         let index = recruit::Index::new(&contigs, self.params.k, genome.as_ref(), self.means.threads);
         ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);
@@ -373,43 +379,14 @@ impl Job {
         Ok(Contigs { contigs: all.contigs, ledger })
     }
 
-    /// Each contig against the genome.
-    fn compare(&self, contigs: &[Contig], genome: &Reference, ledger: &mut Ledger) -> Vec<Compared> {
-        let threads = self.means.threads;
-        let memory = self.scanning(genome);
-        let seqs: Vec<&[u8]> = contigs.iter().map(|contig| &contig.seq[..]).collect();
-        let scan::Found { hits, crowded, unkept } = scan::find(genome, &seqs, threads, memory);
-        let nowhere = hits.iter().filter(|hits| hits.is_empty()).count() as u64;
-        ledger.made("place", "contigs that lie nowhere on the reference", nowhere);
-        ledger.left_out(
-            "place",
-            "contigs with a part that stands in so many places that these were not looked at",
-            crowded,
-        );
-        ledger.left_out("place", "contigs with a part of whose places only the best were kept", unkept);
-        let compare = |(): &mut (), c: usize| compare::compare(&contigs[c], &hits[c], genome);
-        let mut compared = in_order(contigs.len(), threads, || (), compare);
-        drop(hits);
-        // Where inserted sequence comes from.
-        let findings = compared.iter().flat_map(|compared| &compared.findings);
-        let inserted: Vec<Vec<u8>> =
-            findings.filter_map(|f| source::inserted(&f.change)).map(<[u8]>::to_vec).collect();
-        let inserted: Vec<&[u8]> = inserted.iter().map(Vec::as_slice).collect();
-        let mut hits = scan::find(genome, &inserted, threads, memory).hits.into_iter();
-        for compared in &mut compared {
-            let findings = std::mem::take(&mut compared.findings);
-            compared.findings = source::resolve(findings, genome, &mut hits);
-        }
-        compared
-    }
-
-    /// Memory that is left beside the reference.
+    /// Memory that is left beside the reference and small things.
     fn beside(&self, genome: Option<&Reference>) -> u64 {
         let contigs = genome.iter().flat_map(|genome| &genome.contigs);
-        self.means.memory.saturating_sub(contigs.map(|contig| contig.seq.len() as u64).sum())
+        let reference: u64 = contigs.map(|contig| contig.seq.len() as u64).sum();
+        self.means.memory.saturating_sub(reference + RESERVE)
     }
 
-    /// What a scan of the reference may take beside it.
+    /// What a scan of the reference for supporting reads may take: half of what is left beside it, as the reads are in memory too.
     pub fn scanning(&self, genome: &Reference) -> u64 {
         self.beside(Some(genome)) / 2
     }
@@ -514,25 +491,6 @@ impl Job {
 fn known_bases(genome: &Reference) -> u64 {
     let known = |seq: &Vec<u8>| seq.iter().filter(|b| b"ACGT".contains(b)).count() as u64;
     genome.contigs.iter().map(|c| known(&c.seq)).sum()
-}
-
-/// Contigs with a change that reads may bear out; the others need none.
-fn worth_reads(
-    compared: Vec<Compared>,
-    contigs: &[Contig],
-    folds: bool,
-    ledger: &mut Ledger,
-) -> Vec<Compared> {
-    let mut left_out = [0; Unworthy::ALL.len()];
-    let mut worth = Vec::new();
-    for (compared, contig) in compared.into_iter().zip(contigs) {
-        match Unworthy::of(&compared, contig, folds) {
-            Some(why) => left_out[why as usize] += 1,
-            None => worth.push(compared),
-        }
-    }
-    Unworthy::ALL.iter().zip(left_out).for_each(|(why, n)| ledger.left_out("place", why.of_many(), n));
-    worth
 }
 
 /// Bases known in both samples.

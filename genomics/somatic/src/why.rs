@@ -1,6 +1,6 @@
 //! What became of a variant that somebody asks for: stage by stage, what was seen of it and why it went no further.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::encode::{kmers, unpack};
@@ -10,11 +10,11 @@ use genuma_reads::{NORMAL, Pair, TUMOUR};
 
 use crate::assemble::Contig;
 use crate::change::{Breakend, Change, STRUCTURAL, Side};
-use crate::compare::Compared;
 use crate::event::Event;
 use crate::group::Grouped;
 use crate::label::{Labelled, hits};
 use crate::locus::{Call, Locus};
+use crate::place::Placed;
 use crate::select::Pick;
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
@@ -262,18 +262,24 @@ impl Why {
         }
     }
 
-    /// After comparing: what its contigs were taken for; `all` are numbered as assembled.
-    pub fn compared(&mut self, all: &[Compared], assembled: &[Contig], genome: &Reference, folds: bool) {
+    /// The contigs that hold something of a variant that is followed.
+    pub fn contigs(&self) -> BTreeSet<usize> {
+        self.asked.iter().flat_map(|asked| &asked.contigs).copied().collect()
+    }
+
+    /// After comparing: what its contigs were taken for, those among all that were placed.
+    pub fn compared(&mut self, placed: &[Placed], genome: &Reference) {
         for asked in &mut self.asked {
             for &c in &asked.contigs {
-                let contig = &all[c];
-                let found: Vec<String> = contig
+                let Ok(at) = placed.binary_search_by_key(&c, |placed| placed.number) else { continue };
+                let Placed { compared, unworthy, .. } = &placed[at];
+                let found: Vec<String> = compared
                     .findings
                     .iter()
                     .map(|f| format!("{} (placed with {})", shown(&f.change, genome), f.mapq))
                     .collect();
                 let found = if found.is_empty() { "nothing changed".to_owned() } else { found.join(", ") };
-                let left_out = Unworthy::of(contig, &assembled[c], folds).map_or("", Unworthy::of_one);
+                let left_out = unworthy.map_or("", Unworthy::of_one);
                 asked.lines.push(format!("compare: contig {c}: {found}{left_out}"));
             }
         }

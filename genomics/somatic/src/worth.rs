@@ -1,6 +1,5 @@
 //! Which contigs are worth looking for the reads of both samples: those with a change that can become a call.
 
-use crate::assemble::Contig;
 use crate::compare::Compared;
 use crate::evidence::kind;
 use crate::fold_back::is_folded;
@@ -23,16 +22,16 @@ impl Unworthy {
     /// All reasons.
     pub const ALL: [Unworthy; 4] = [Unworthy::Unchanged, Unworthy::Poor, Unworthy::Few, Unworthy::Folded];
 
-    /// Why a contig that came of `contig` is not worth it; `folds` tells of the library.
-    pub fn of(compared: &Compared, contig: &Contig, folds: bool) -> Option<Unworthy> {
+    /// Why a contig of so many pairs is not worth it; `folds` tells of the library.
+    pub fn of(compared: &Compared, pairs: usize, folds: bool) -> Option<Unworthy> {
         let common = |f: usize| kind(compared, f) == Kind::Common;
         if compared.findings.is_empty() {
             Some(Unworthy::Unchanged)
         } else if !compared.is_well_read() {
             Some(Unworthy::Poor)
-        } else if contig.pairs() < FEWEST_PAIRS && (0..compared.findings.len()).all(common) {
+        } else if pairs < FEWEST_PAIRS && (0..compared.findings.len()).all(common) {
             Some(Unworthy::Few)
-        } else if folds && is_folded(compared, contig.pairs()) {
+        } else if folds && is_folded(compared, pairs) {
             Some(Unworthy::Folded)
         } else {
             None
@@ -65,7 +64,7 @@ impl Unworthy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::Placed;
+    use crate::assemble::{Contig, Placed};
     use crate::change::Change;
     use crate::compare::Finding;
 
@@ -88,7 +87,7 @@ mod tests {
                 mapq: 60,
             });
         }
-        Unworthy::of(&compared, &contig, false)
+        Unworthy::of(&compared, contig.pairs(), false)
     }
 
     #[test]

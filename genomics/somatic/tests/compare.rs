@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use common::{READ, Rng, canonical, contig, find, novel, replaced};
-use genuma_align::{Hit, scan};
+use genuma_align::{Hit, scan::Scan};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::compare::{Compared, Finding, compare};
+use genuma_work::Meter;
 
 const CASES: usize = 200;
 
@@ -27,7 +28,8 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fn hits(seq: &[u8], genome: &Reference) -> Vec<Hit> {
-    scan::find(genome, &[seq], 1, 0).hits.remove(0)
+    let scan = Scan { genome, threads: 1, memory: 0, meter: &Meter::of("the reference") };
+    scan.find(&[seq]).hits.remove(0)
 }
 
 fn chrom(i: usize) -> &'static [u8] {

@@ -72,11 +72,18 @@ pub(super) struct Place {
     hash: u64,
     /// Its first base, among those of all sequences, and the lowest bit: its reverse complement was hashed.
     at: u32,
+    /// In which of them it stands.
+    sequence: u32,
 }
 
 impl Place {
-    pub(super) fn new(seed: Seed) -> Place {
-        Place { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse) }
+    pub(super) fn new(seed: Seed, sequence: u32) -> Place {
+        Place { hash: seed.hash, at: seed.at << 1 | u32::from(seed.reverse), sequence }
+    }
+
+    /// In which of the sequences it stands.
+    pub(super) fn sequence(self) -> usize {
+        self.sequence as usize
     }
 
     /// Its first base among those of all sequences.
@@ -244,7 +251,7 @@ mod tests {
         };
         let mut expected: BTreeMap<u64, Vec<Seed>> = BTreeMap::new();
         of(&bases).iter().for_each(|seed| expected.entry(seed.hash).or_default().push(*seed));
-        let seeds = Seeds::new(of(&bases).into_iter().map(Place::new).collect());
+        let seeds = Seeds::new(of(&bases).into_iter().map(|seed| Place::new(seed, 0)).collect());
         assert_eq!(seeds.different(), expected.len());
         let found = all(&seeds, &bases);
         assert_eq!(found.iter().map(|found| found.1).collect::<Vec<_>>(), of(&bases));

@@ -20,8 +20,12 @@ fn genome(sequences: Vec<Vec<u8>>) -> Reference {
     Reference::from_contigs(sequences.into_iter().enumerate().map(contig).collect())
 }
 
+fn scan<T>(genome: &Reference, threads: usize, memory: u64, find: impl Fn(Scan<'_>) -> T) -> T {
+    find(Scan { genome, threads, memory, meter: &Meter::of("the reference") })
+}
+
 fn one(genome: &Reference, sequence: &[u8]) -> Vec<Hit> {
-    find(genome, &[sequence], 1, 0).hits.remove(0)
+    scan(genome, 1, 0, |scan| scan.find(&[sequence])).hits.remove(0)
 }
 
 fn cigar(hit: &Hit) -> String {
@@ -161,7 +165,8 @@ fn threads_batches_and_chunks_do_not_show() {
         .collect();
     sequences.push(unit.clone());
     let all: Vec<&[u8]> = sequences.iter().map(Vec::as_slice).collect();
-    let (one, two) = (find(&genome, &all, 1, 1 << 30), find(&genome, &all, 2, 0));
+    let with = |threads, memory| scan(&genome, threads, memory, |scan| scan.find(&all));
+    let (one, two) = (with(1, 1 << 30), with(2, 0));
     assert_eq!(one.hits, two.hits);
     // The unit, and what lies in copies of it.
     assert_eq!((one.unkept, one.crowded), (two.unkept, 0));
@@ -170,7 +175,7 @@ fn threads_batches_and_chunks_do_not_show() {
     assert_eq!((last[0].ref_start, last[0].score), (CHUNK - 200, 400));
     assert!(last.len() >= KEPT && last.len() < MANY, "{}", last.len());
     for (hits, sequence) in one.hits.iter().zip(&all) {
-        assert_eq!(hits, &find(&genome, &[sequence], 2, 0).hits[0]);
+        assert_eq!(hits, &scan(&genome, 2, 0, |scan| scan.find(&[sequence])).hits[0]);
         hits.iter().for_each(|hit| holds(hit, sequence, &genome));
     }
 }
@@ -186,7 +191,8 @@ fn what_stands_everywhere_is_counted() {
     }
     let genome = genome(vec![seq]);
     let whole = [&genome.contigs[0].seq[800..1000], &unit].concat();
-    let found = find(&genome, &[&whole, &unit, &genome.contigs[0].seq[100..300]], 1, 0);
+    let some = [&whole[..], &unit, &genome.contigs[0].seq[100..300]];
+    let found = scan(&genome, 1, 0, |scan| scan.find(&some));
     assert_eq!(found.crowded, 2);
     // By what is its own it lies where it was taken from, with all its bases.
     assert_eq!((found.hits[0][0].ref_start, found.hits[0][0].score), (800, 260));
@@ -208,7 +214,7 @@ fn of_equal_places_mates_believe_those_that_fit() {
     for copy in 0..4 {
         let at = 3000 + copy * 3150;
         let mate = revcomp(&seq[at + 250..at + 400]);
-        let FoundPairs { hits, crowded, unkept } = find_pairs(&genome, &[[&unit, &mate]], 1, 0);
+        let FoundPairs { hits, crowded, unkept } = scan(&genome, 1, 0, |scan| scan.find_pairs(&[[&unit, &mate]]));
         let [one, two] = &hits[0];
         assert_eq!((one[0].ref_start, two[0].ref_start), (at, at + 250));
         assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
@@ -216,7 +222,8 @@ fn of_equal_places_mates_believe_those_that_fit() {
         assert_eq!((crowded, unkept), (0, 0));
     }
     // Nothing fits: both lie as alone.
-    let FoundPairs { hits, .. } = find_pairs(&genome, &[[&unit, &seq[100..250]], [b"ACGT", b""]], 1, 0);
+    let pairs: [[&[u8]; 2]; 2] = [[&unit, &seq[100..250]], [b"ACGT", b""]];
+    let FoundPairs { hits, .. } = scan(&genome, 1, 0, |scan| scan.find_pairs(&pairs));
     assert_eq!((hits[0][0][0].mapq, hits[0][1][0].mapq, hits[0][0][0].proper_pair), (0, 60, false));
     assert!(hits[1].iter().all(Vec::is_empty));
 }
