@@ -209,7 +209,10 @@ mod tests {
             line(1_000_000_000, 4_000_000_000, "reads", ten),
             ": 1.00 of 4.00 GB of reads, 100 MB/s, 30 s left"
         );
-        assert_eq!(line(0, 4_000_000_000, "reads", ten), ": 0.00 of 4.00 GB of reads, 0 MB/s, time left unknown");
+        assert_eq!(
+            line(0, 4_000_000_000, "reads", ten),
+            ": 0.00 of 4.00 GB of reads, 0 MB/s, time left unknown"
+        );
         let all = line(4_000_000_000, 4_000_000_000, "reads", ten);
         assert_eq!(all, ": 4.00 of 4.00 GB of reads, 400 MB/s, all read, at work on it");
         assert_eq!(line(0, 0, "reads", ten), ": 10 s so far");

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
-use genuma_work::{Meter, parallel};
 use genuma_work::publish::Set;
+use genuma_work::{Meter, parallel};
 use noodles_bam as bam;
 use noodles_core::Position;
 use noodles_sam as sam;

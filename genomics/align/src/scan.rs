@@ -15,6 +15,7 @@ mod seeds;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use genuma_machine::processor::prefetch;
 use genuma_reads::dna::revcomp;
@@ -28,7 +29,7 @@ use crate::hit::{CigarKind, CigarOp, Hit, Strand};
 
 /// Bytes that a base of a sequence takes; bases that are looked for at once, at least and at most, and one for so many of the reference if that is more
 /// than `SOME`: tables much larger than what goes past them only miss the caches.
-const PER_BASE: u64 = 48;
+const PER_BASE: u64 = 64;
 const BATCH: Range<u64> = 1 << 20..1 << 29;
 const SHARE: u64 = 16;
 const SOME: u64 = 4 << 20;
@@ -48,6 +49,8 @@ const KEPT: usize = 50;
 /// Stretches of a sequence from which the worst are dropped, and chunks after which all threads do that together.
 const MANY: usize = 256;
 const ROUND: usize = 64;
+/// Parts of the sequences that threads take then.
+const SHARES: usize = 64;
 /// Stretches laid last among which a seed's is looked for, before it is laid.
 const RECENT: usize = 16;
 /// k-mers that are laid together, bytes of a cache line, and lines before and behind a k-mer that its stretch may reach.
@@ -96,7 +99,7 @@ pub struct Scan<'a> {
     pub genome: &'a Reference,
     /// Threads, at least 1.
     pub threads: usize,
-    /// Bytes that looking may take, 48 MB at least, beside what it gives back.
+    /// Bytes that looking may take, 64 MB at least, beside what it gives back.
     pub memory: u64,
     /// Told of the bases of the reference that have gone past.
     pub meter: &'a Meter,
@@ -105,8 +108,7 @@ pub struct Scan<'a> {
 impl Scan<'_> {
     /// How many of the first of some sequences, of so many bases each, are looked for at once: as many as there is memory for, and one at least.
     pub fn together(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        let most =
-            (self.memory / PER_BASE).min(SOME.max(self.bases() / SHARE)).clamp(BATCH.start, BATCH.end);
+        let most = (self.memory / PER_BASE).min(SOME.max(self.bases() / SHARE)).clamp(BATCH.start, BATCH.end);
         let mut bases = 0;
         let fits = |length: &usize| {
             bases += *length as u64 + 1;
@@ -194,11 +196,11 @@ type Diagonal = (i64, u32, bool);
 /// A stretch of a sequence on a sequence of the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Laid {
+    /// Where base 0 of the sequence, turned if it is reversed, would lie.
+    left: i64,
     sequence: u32,
     chrom: u32,
     reverse: bool,
-    /// Where base 0 of the sequence, turned if it is reversed, would lie.
-    left: i64,
     stretch: Stretch,
 }
 
@@ -229,7 +231,8 @@ impl Laid {
     /// The best first, then in order of place.
     fn order(&self) -> impl Ord + use<> {
         let Laid { chrom, reverse, left, stretch, .. } = *self;
-        (-stretch.score, chrom, left, reverse, stretch.from, stretch.to)
+        let Range { start, end } = stretch.bases();
+        (-stretch.score, chrom, left, reverse, start, end)
     }
 
     /// Where a base of its lies.
@@ -243,7 +246,7 @@ impl Laid {
 
     /// Its bases as the sequence was given.
     fn query(&self, length: usize) -> Range<usize> {
-        let Stretch { from, to, .. } = self.stretch;
+        let Range { start: from, end: to } = self.stretch.bases();
         if self.reverse { length - to..length - from } else { from..to }
     }
 }
@@ -409,6 +412,10 @@ impl Batch {
         unkept: &[AtomicBool],
     ) -> Vec<Vec<Laid>> {
         let chunks = chunks(genome);
+        // Some sequences in a row go to one thread.
+        let some = self.len().div_ceil(SHARES).max(1);
+        let share = |s: usize| Mutex::new(vec![Vec::new(); some.min(self.len() - s)]);
+        let shares: Vec<Mutex<Vec<Vec<Laid>>>> = (0..self.len()).step_by(some).map(share).collect();
         let lay = |Here { group, waiting, found }: &mut Here, i: usize| {
             let (chrom, range) = chunks[i].clone();
             let reference = &genome.contigs[chrom].seq;
@@ -419,7 +426,11 @@ impl Batch {
             seeds.look_up(group, &reference[range.clone()], |number, Seed { at, reverse, .. }| {
                 for &place in seeds.places(number) {
                     prefetch(&self.starts[place.sequence()]);
-                    waiting.push(Waiting { place, turned: place.reverse() != reverse, t: range.start + at as usize });
+                    waiting.push(Waiting {
+                        place,
+                        turned: place.reverse() != reverse,
+                        t: range.start + at as usize,
+                    });
                     if waiting.len() == TOGETHER {
                         lay(waiting);
                     }
@@ -428,8 +439,8 @@ impl Batch {
             lay(waiting);
             meter.add_bytes(whole(&range));
             let Laying { found, touched } = found;
-            let mut all = Vec::new();
-            touched.drain(..).for_each(|sequence| all.append(&mut found[sequence as usize].0));
+            let mut all = vec![Vec::new(); shares.len()];
+            touched.drain(..).for_each(|s| all[s as usize / some].append(&mut found[s as usize].0));
             all
         };
         let state = || Here {
@@ -438,28 +449,25 @@ impl Batch {
             found: Laying { found: vec![(Vec::new(), MANY); self.len()], touched: Vec::new() },
         };
         // What is found is thinned every few chunks, and always after the same ones.
-        let mut all: Vec<Vec<Laid>> = vec![Vec::new(); self.len()];
         for first in (0..chunks.len()).step_by(ROUND) {
             let round = (chunks.len() - first).min(ROUND);
-            for laid in
-                in_order(round, threads, state, |state, i| lay(state, first + i)).into_iter().flatten()
-            {
-                all[laid.sequence as usize].push(laid);
-            }
-            let many: Vec<usize> = (0..all.len()).filter(|&s| all[s].len() >= MANY).collect();
-            let thinned = in_order(
-                many.len(),
-                threads,
-                || (),
-                |(), i| {
-                    let mut some = all[many[i]].clone();
-                    unkept[many[i]].fetch_or(thin(&mut some, self.range(many[i]).len()), Relaxed);
-                    some
-                },
-            );
-            many.into_iter().zip(thinned).for_each(|(s, some)| all[s] = some);
+            let found = in_order(round, threads, state, |state, i| lay(state, first + i));
+            let take = |(): &mut (), share: usize| {
+                let mut lists = shares[share].lock().unwrap_or_else(PoisonError::into_inner);
+                for laid in found.iter().flat_map(|found| &found[share]) {
+                    lists[laid.sequence as usize % some].push(*laid);
+                }
+                for (s, list) in (share * some..).zip(lists.iter_mut()).filter(|(_, list)| list.len() >= MANY)
+                {
+                    unkept[s].fetch_or(thin(list, self.range(s).len()), Relaxed);
+                }
+            };
+            in_order(shares.len(), threads, || (), take);
         }
-        all
+        shares
+            .into_iter()
+            .flat_map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect()
     }
 
     /// Lays what waits. All of it goes through each step together, which asks for the memory that the next one reads.
@@ -489,11 +497,10 @@ impl Batch {
             let left = t as i64 - q as i64;
             let (list, limit) = &mut found[sequence];
             // Mostly: what is laid twice is dropped when they are thinned.
-            let known = list.iter().rev().take(RECENT).any(|laid| {
-                laid.left == left
-                    && laid.reverse == turned
-                    && (laid.stretch.from..laid.stretch.to).contains(&q)
-            });
+            let known =
+                list.iter().rev().take(RECENT).any(|laid| {
+                    laid.left == left && laid.reverse == turned && laid.stretch.bases().contains(&q)
+                });
             if known {
                 continue;
             }
@@ -529,7 +536,8 @@ impl Batch {
         let mut hits: Vec<Hit> = Vec::with_capacity(laid.len());
         for (i, one) in laid.iter().enumerate() {
             let own = one.query(length);
-            let (from, to) = (one.on(one.stretch.from), one.on(one.stretch.to));
+            let bases = one.stretch.bases();
+            let (from, to) = (one.on(bases.start), one.on(bases.end));
             // A part of an alignment with gaps.
             let known = hits.iter().any(|hit| {
                 hit.tid == one.chrom as usize
@@ -556,7 +564,8 @@ impl Batch {
     fn hit(&self, genome: &Reference, laid: &Laid, gaps: bool) -> Hit {
         let query = self.oriented(laid.sequence as usize, laid.reverse);
         let reference = &genome.contigs[laid.chrom as usize].seq;
-        let Stretch { from, to, score } = laid.stretch;
+        let Range { start: from, end: to } = laid.stretch.bases();
+        let score = laid.stretch.score;
         let alignment = if gaps {
             with_gaps(query, reference, laid.left, laid.stretch)
         } else {

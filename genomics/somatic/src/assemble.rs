@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::Columns;
 use crate::label::{Labelled, Read};
 use crate::molecule::lot;
+use crate::packed::Packed;
 use crate::select::beyond_errors;
 use crate::sought::KmerHit;
 
@@ -83,7 +84,7 @@ const MATES: usize = 12;
 struct Member<'a> {
     pair: u32,
     mate: u8,
-    read: &'a Read,
+    read: &'a Packed,
     hits: &'a [KmerHit],
     /// The number of each hit's k-mer in the group.
     numbers: Vec<u32>,
@@ -319,7 +320,7 @@ impl Group<'_> {
                 }
                 laid.push((i, placed));
                 for (hit, &number) in member.hits.iter().zip(&member.numbers) {
-                    let at = placed.at + oriented(hit, member.read.seq.len(), placed.forward);
+                    let at = placed.at + oriented(hit, member.read.len(), placed.forward);
                     if !used[number as usize] && at.abs() <= REACH && anchors.get(number).is_none() {
                         let forward = hit.forward == placed.forward;
                         anchors.put(number, Anchor { at, span: hit.span as i32, forward });
@@ -332,8 +333,8 @@ impl Group<'_> {
         anchors.passed += passed.len() as u64;
         laid.sort_unstable_by_key(|(i, _)| *i);
         let turned = |(member, placed): (u32, Placed)| {
-            let read = self.members[member as usize].read;
-            Stacked { member, placed, read: if placed.forward { read.clone() } else { read.reversed() } }
+            let read = self.members[member as usize].read.unpack();
+            Stacked { member, placed, read: if placed.forward { read } else { read.reversed() } }
         };
         laid.into_iter().map(turned).collect()
     }
@@ -346,8 +347,9 @@ impl Group<'_> {
             // Mates face each other: that of a read that runs with the contig lies to its right and runs against it.
             let mate = &self.labelled[read.pair as usize].mates[1 - read.mate as usize];
             let side = &mut beyond[usize::from(read.forward)];
-            if side.len() < MATES && !mate.seq.is_empty() {
-                side.push(if read.forward { revcomp(&mate.seq) } else { mate.seq.clone() });
+            if side.len() < MATES && !mate.is_empty() {
+                let seq = mate.bases(0..mate.len());
+                side.push(if read.forward { revcomp(&seq) } else { seq });
             }
         }
         beyond
@@ -357,8 +359,8 @@ impl Group<'_> {
     fn carried(&self, number: u32, window: &[u8]) -> bool {
         let (members, hit) = &self.carriers[number as usize];
         let read = self.members[members[0] as usize].read;
-        let text = &read.seq[hit.at as usize..(hit.at + hit.span) as usize];
-        text == window || revcomp(text) == window
+        let text = read.bases(hit.at as usize..(hit.at + hit.span) as usize);
+        text == window || revcomp(&text) == window
     }
 
     /// The offset most of the read's anchored k-mers agree on.
@@ -367,7 +369,7 @@ impl Group<'_> {
         for (hit, &number) in member.hits.iter().zip(&member.numbers) {
             if let Some(anchor) = anchors.get(number) {
                 let forward = hit.forward == anchor.forward;
-                let at = anchor.at - oriented(hit, member.read.seq.len(), forward);
+                let at = anchor.at - oriented(hit, member.read.len(), forward);
                 *votes.entry((at, forward)).or_default() += 1;
             }
         }

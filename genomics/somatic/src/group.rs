@@ -76,12 +76,13 @@ pub fn group(labelled: &[Labelled], parting: &[bool], fewest: usize) -> Grouped 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label::Read;
+    use crate::packed::Packed;
     use crate::sought::KmerHit;
 
     fn pair(ranks: &[u32]) -> Labelled {
         let hits = ranks.iter().map(|&rank| KmerHit { at: 0, span: 31, rank, forward: true }).collect();
-        Labelled { name: vec![], sample: 1, mates: [Read::default(), Read::default()], hits: [hits, vec![]] }
+        let none = Packed::new(&[], &[]);
+        Labelled { name: [].into(), sample: 1, mates: [none.clone(), none], hits: [hits, vec![]] }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use genuma_kmers::Prepare;
 use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
-use crate::molecule::{Mates, Molecules};
+use crate::molecule::{Mates, Molecules, PREFIX};
+use crate::packed::Packed;
 use crate::select::{GOOD, Pick, beyond_errors, beyond_good_errors};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
@@ -38,26 +39,44 @@ impl Read {
 }
 
 /// A pair kept because one of its mates carries interesting k-mers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labelled {
     /// Template name.
-    #[serde(with = "serde_bytes")]
-    pub name: Vec<u8>,
+    pub name: Box<[u8]>,
     /// Which sample it is from.
     pub sample: u8,
     /// The mates.
-    pub mates: [Read; 2],
+    pub mates: [Packed; 2],
     /// Interesting k-mers of each mate, in read order.
     pub hits: [Vec<KmerHit>; 2],
 }
 
-impl Mates for Labelled {
+/// By what pairs of one molecule are told: how their mates begin.
+struct Starts {
+    sample: u8,
+    bases: [[u8; PREFIX]; 2],
+    lengths: [u8; 2],
+}
+
+impl Starts {
+    fn of(pair: &Labelled) -> Starts {
+        let (mut bases, mut lengths) = ([[0; PREFIX]; 2], [0; 2]);
+        for (i, mate) in pair.mates.iter().enumerate() {
+            let start = mate.bases(0..mate.len().min(PREFIX));
+            bases[i][..start.len()].copy_from_slice(&start);
+            lengths[i] = start.len() as u8;
+        }
+        Starts { sample: pair.sample, bases, lengths }
+    }
+}
+
+impl Mates for Starts {
     fn sample(&self) -> u8 {
         self.sample
     }
 
     fn seqs(&self) -> [&[u8]; 2] {
-        self.mates.each_ref().map(|mate| &mate.seq[..])
+        [0, 1].map(|i| &self.bases[i][..usize::from(self.lengths[i])])
     }
 }
 
@@ -116,11 +135,12 @@ pub fn search(pair: Pair<'_>, sought: &Sought, looking: &mut Looking, found: &mu
 impl Labelled {
     /// Copies a pair out of its batch, with what was found in it.
     pub fn keep(pair: Pair<'_>, sample: u8, hits: &[Vec<KmerHit>; 2]) -> Labelled {
-        Labelled { name: pair.name.to_vec(), sample, mates: pair.mates.map(Read::keep), hits: hits.clone() }
+        let mates = pair.mates.map(|mate| Packed::from(&Read::keep(mate)));
+        Labelled { name: pair.name.into(), sample, mates, hits: hits.clone() }
     }
 }
 
-/// Labelled pairs of which each is a molecule of its own, and the k-mers that are believed.
+/// Labelled pairs of which each is a molecule of its own and has a k-mer that is believed.
 #[derive(Debug)]
 pub struct Believed {
     /// The pairs.
@@ -149,16 +169,16 @@ const FEWEST: u32 = 2;
 pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
     let all = labelled.len();
     let mut pairs = without_copies(labelled);
-    let unique = pairs.len() as f64 / all.max(1) as f64;
+    let share = pairs.len() as f64 / all.max(1) as f64;
     let carriers = carriers_of(&pairs, picks.len(), |_, _| true);
     // Where samples part they differ in the first base or the last.
     let good = carriers_of(&pairs, picks.len(), |read, hit| {
         let last = hit.at + hit.span - 1;
-        [hit.at, last].iter().all(|&at| read.qual[at as usize] >= GOOD)
+        [hit.at, last].iter().all(|&at| read.qual(at as usize) >= GOOD)
     });
     let parts = |rank: usize| {
         let pick = &picks[rank];
-        let here = f64::from(pick.depth) * unique;
+        let here = f64::from(pick.depth) * share;
         let beyond = f64::from(carriers[rank]) >= beyond_errors(here);
         let repeat = || pick.wants_good_bases() && f64::from(good[rank]) >= beyond_good_errors(here);
         pick.parting() && (beyond || repeat())
@@ -179,11 +199,14 @@ pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
         errors += (before - kept.len()) as u64;
         *hits = kept;
     }
-    Believed { copies: (all - pairs.len()) as u64, pairs, parting, errors }
+    let unique = pairs.len();
+    // What has no hit is in no group: of a large genome most pairs are such, and they are GB.
+    pairs.retain(|pair| pair.hits.iter().any(|hits| !hits.is_empty()));
+    Believed { copies: (all - unique) as u64, pairs, parting, errors }
 }
 
 /// How many pairs have each of so many k-mers in a way that is `wanted`.
-fn carriers_of(pairs: &[Labelled], picks: usize, wanted: impl Fn(&Read, &KmerHit) -> bool) -> Vec<u32> {
+fn carriers_of(pairs: &[Labelled], picks: usize, wanted: impl Fn(&Packed, &KmerHit) -> bool) -> Vec<u32> {
     let mut carriers = vec![0u32; picks];
     let mut ranks: Vec<u32> = Vec::new();
     for pair in pairs {
@@ -199,14 +222,21 @@ fn carriers_of(pairs: &[Labelled], picks: usize, wanted: impl Fn(&Read, &KmerHit
 }
 
 /// One pair of each molecule: that with the best bases, or the first of equals.
-fn without_copies(labelled: Vec<Labelled>) -> Vec<Labelled> {
+fn without_copies(mut labelled: Vec<Labelled>) -> Vec<Labelled> {
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
-    let quality =
-        |pair: &Labelled| pair.mates.iter().flat_map(|m| &m.qual).map(|&q| u64::from(q)).sum::<u64>();
+    let quality = |pair: &Labelled| pair.mates.iter().flat_map(Packed::quals).map(u64::from).sum::<u64>();
     let mut stays = vec![false; labelled.len()];
-    for copies in Molecules::among(&members, &labelled).groups() {
+    let starts: Vec<Starts> = labelled.iter().map(Starts::of).collect();
+    for copies in Molecules::among(&members, &starts).groups() {
+        if let [one] = copies[..] {
+            stays[one as usize] = true;
+            continue;
+        }
         let best = copies.into_iter().min_by_key(|&p| (Reverse(quality(&labelled[p as usize])), p));
         best.into_iter().for_each(|p| stays[p as usize] = true);
     }
-    labelled.into_iter().zip(stays).filter(|(_, stays)| *stays).map(|(pair, _)| pair).collect()
+    drop(starts);
+    let mut stays = stays.into_iter();
+    labelled.retain(|_| stays.next().unwrap_or(false));
+    labelled
 }

@@ -4,6 +4,7 @@ pub mod select;
 pub mod kmer_map;
 pub mod sought;
 pub mod molecule;
+pub mod packed;
 pub mod label;
 pub mod count;
 pub mod group;

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-/// Bases compared at the start of each mate.
-const PREFIX: usize = 32;
+/// Bases compared at the start of each mate; no others are looked at.
+pub(crate) const PREFIX: usize = 32;
 /// Bases by which pairs that may be copies are found: the start of either mate without an error.
 const KEY: usize = 12;
 /// Differences allowed over both prefixes: sequencing errors in one of the copies.

@@ -1,7 +1,7 @@
 //! Reads with tumour-only k-mers → groups → contigs that are the tumour's haplotype.
 mod common;
 
-use common::{Interesting, Rng, Sequencer, canonical, find, novel, replaced};
+use common::{Interesting, Rng, Sequencer, canonical, edit, find, novel, replaced};
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::revcomp;
 use genuma_somatic::assemble::{Assembled, Contig, FEWEST, assemble};
@@ -43,8 +43,8 @@ fn checked(contigs: Vec<Contig>, labelled: &[Labelled], tissue: &Tissue) -> Vec<
         assert_eq!(contig.novel, novel(&contig.seq, &known));
         let mut weight = vec![0u16; contig.seq.len()];
         for placed in &contig.reads {
-            let read = &labelled[placed.pair as usize].mates[placed.mate as usize];
-            let read = if placed.forward { read.clone() } else { read.reversed() };
+            let read = labelled[placed.pair as usize].mates[placed.mate as usize].unpack();
+            let read = if placed.forward { read } else { read.reversed() };
             let (mut inside, mut differing) = (0, 0);
             for (i, base) in read.seq.iter().enumerate() {
                 let at = usize::try_from(placed.at + i as i32).ok();
@@ -201,16 +201,18 @@ fn bad_bases_at_the_change_give_nothing() {
     let (mut labelled, interesting) = tissue.labelled();
     let spoil = |labelled: &mut [Labelled]| {
         for pair in labelled {
-            for read in &mut pair.mates {
-                let runs = [find(&tumour, &read.seq), find(&tumour, &revcomp(&read.seq))];
-                let at = match runs {
-                    [Some(from), _] => 1000usize.checked_sub(from),
-                    [_, Some(from)] => (from + read.seq.len()).checked_sub(1001),
-                    _ => None,
-                };
-                if let Some(quality) = at.and_then(|at| read.qual.get_mut(at)) {
-                    *quality = 5;
-                }
+            for mate in &mut pair.mates {
+                edit(mate, |read| {
+                    let runs = [find(&tumour, &read.seq), find(&tumour, &revcomp(&read.seq))];
+                    let at = match runs {
+                        [Some(from), _] => 1000usize.checked_sub(from),
+                        [_, Some(from)] => (from + read.seq.len()).checked_sub(1001),
+                        _ => None,
+                    };
+                    if let Some(quality) = at.and_then(|at| read.qual.get_mut(at)) {
+                        *quality = 5;
+                    }
+                });
             }
         }
     };

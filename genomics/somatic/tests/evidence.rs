@@ -3,7 +3,7 @@ mod common;
 
 use std::collections::HashSet;
 
-use common::{K, READ, Rng, canonical, contig, lend, pair, replaced};
+use common::{K, READ, Rng, canonical, contig, edit, lend, pair, replaced};
 use genuma_align::{CigarKind, CigarOp, Hit, Strand};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{self, Reference};
@@ -16,6 +16,7 @@ use genuma_somatic::label::{Labelled, Read};
 use genuma_somatic::lay::lay;
 use genuma_somatic::locus::{Call, Locus};
 use genuma_somatic::neighbours::{join_neighbours, weigh_neighbours};
+use genuma_somatic::packed::Packed;
 use genuma_somatic::recruit::{Index, Kept, Seen};
 use genuma_somatic::slippage::Slippage;
 use genuma_somatic::sought::Looking;
@@ -150,8 +151,9 @@ fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> (Vec<
         .filter_map(|p| lend(p, |lent| index.recruit(lent, p.sample, &seen, &mut looking, &mut found)))
         .collect();
     for pair in &kept {
-        let original = pairs.iter().find(|p| p.name == pair.name).unwrap();
-        assert_eq!((&pair.mates, pair.sample), (&original.mates, original.sample));
+        let original = pairs.iter().find(|p| *p.name == *pair.name).unwrap();
+        let mates = original.mates.each_ref().map(Packed::unpack);
+        assert_eq!((&pair.mates, pair.sample), (&mates, original.sample));
     }
     let deep = index.deep(&seen, 1);
     kept.iter_mut().for_each(|pair| index.thin(pair, &deep, &mut looking, &mut found));
@@ -270,10 +272,9 @@ fn pcr_copies_are_counted_once() {
         .flat_map(|p| {
             let (mut turned, mut worn) = (p.clone(), p.clone());
             turned.mates.reverse();
-            turned.name.extend(b"turned");
-            worn.mates[0].seq[3] = rng.another(worn.mates[0].seq[3]);
-            worn.mates[0].qual[3] = 8;
-            worn.name.extend(b"worn");
+            turned.name = [&p.name, &b"turned"[..]].concat().into();
+            edit(&mut worn.mates[0], |read| (read.seq[3], read.qual[3]) = (rng.another(read.seq[3]), 8));
+            worn.name = [&p.name, &b"worn"[..]].concat().into();
             [turned, worn]
         })
         .collect();
@@ -558,12 +559,12 @@ fn kmers_of_other_places_recruit_nothing() {
     let own = planter.plant(20, NORMAL, &place.normal, 1200..1220, 10);
     let others = planter.plant(20, NORMAL, &place.normal, 2340..2390, 5);
     let (kept, _) = recruit(&place.compared(), &place.genome(), &[own.clone(), others].concat());
-    let names = |pairs: Vec<&Vec<u8>>| -> Vec<Vec<u8>> {
-        let mut names: Vec<Vec<u8>> = pairs.into_iter().cloned().collect();
+    let names = |mut names: Vec<Vec<u8>>| -> Vec<Vec<u8>> {
         names.sort();
         names
     };
-    assert_eq!(names(kept.iter().map(|p| &p.name).collect()), names(own.iter().map(|p| &p.name).collect()));
+    let kept = kept.iter().map(|p| p.name.clone()).collect();
+    assert_eq!(names(kept), names(own.iter().map(|p| p.name.to_vec()).collect()));
 }
 
 /// Votes as good reads give them: `reference` and `alternative` of them, half on each strand and of each orientation, well inside.

@@ -24,10 +24,21 @@ const FAR: i32 = i32::MIN / 2;
 /// Bases of a sequence that lie on the reference without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
-    /// First base, and one past the last.
-    pub(super) from: usize,
-    pub(super) to: usize,
+    /// First base, and one past the last. They are many: in as few bytes as they need.
+    from: u32,
+    to: u32,
     pub(super) score: i32,
+}
+
+impl Stretch {
+    pub(super) fn new(bases: std::ops::Range<usize>, score: i32) -> Stretch {
+        Stretch { from: bases.start as u32, to: bases.end as u32, score }
+    }
+
+    /// Its bases of the sequence.
+    pub(super) fn bases(&self) -> std::ops::Range<usize> {
+        self.from as usize..self.to as usize
+    }
 }
 
 /// Whether two bases are equal, and known.
@@ -47,19 +58,64 @@ pub(super) fn equal_bases(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).filter(|(one, other)| same(**one, **other)).count()
 }
 
-/// How many pairs of bases are worth it, and what they score. `whole`: the last of them is the sequence's.
+/// Bases that are compared at once, and such a number in each of their bytes.
+const WORD: usize = 8;
+const fn in_each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; WORD])
+}
+
+/// One bit for each base of two words that is not the same: the lowest for that in the lowest byte.
 #[inline(always)]
-fn further(pairs: impl Iterator<Item = (u8, u8)>, whole: bool) -> (usize, i32) {
-    let (mut sum, mut best, mut length, mut n) = (0, 0, 0, 0);
-    for (one, other) in pairs {
-        n += 1;
-        sum += score(one, other);
-        if sum > best {
-            (best, length) = (sum, n);
+fn differing(one: u64, other: u64) -> u64 {
+    // The highest bit of each byte that is not zero.
+    let not_zero = |word: u64| ((word & in_each(0x7f)) + in_each(0x7f) | word) & in_each(0x80);
+    let known = not_zero(one ^ in_each(b'N'));
+    let highest = (not_zero(one ^ other) | !known) & in_each(0x80);
+    (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
+/// How many pairs of bases are worth it, and what they score, from the first on or, if `BACK`, from the last. `whole`: the farthest of them is the
+/// sequence's last. What it costs is as many steps as there are differences, and one for each [`WORD`] bases.
+#[inline(always)]
+fn further<const BACK: bool>(one: &[u8], other: &[u8], whole: bool) -> (usize, i32) {
+    let n = one.len().min(other.len());
+    let load = |bases: &[u8], at: usize| {
+        let here = WORD.min(n - at);
+        let bases =
+            if BACK { &bases[bases.len() - at - here..bases.len() - at] } else { &bases[at..at + here] };
+        let word = bases.try_into().unwrap_or_else(|_| {
+            let mut word = [0; WORD];
+            if BACK {
+                word[WORD - here..].copy_from_slice(bases)
+            } else {
+                word[..here].copy_from_slice(bases)
+            }
+            word
+        });
+        if BACK { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) }
+    };
+    // `from`: the first base that is not summed up.
+    let (mut sum, mut best, mut length, mut from) = (0, 0, 0, 0);
+    for at in (0..n).step_by(WORD) {
+        // What is beyond the last is the same.
+        let mut bits = differing(load(one, at), load(other, at));
+        while bits != 0 {
+            let here = at + bits.trailing_zeros() as usize;
+            bits &= bits - 1;
+            sum += EQUAL * (here - from) as i32;
+            if sum > best {
+                (best, length) = (sum, here);
+            }
+            sum -= DIFFERS;
+            from = here + 1;
+            if sum < best - DROP {
+                return (length, best);
+            }
         }
-        if sum < best - DROP {
-            return (length, best);
-        }
+    }
+    sum += EQUAL * (n - from) as i32;
+    if sum > best {
+        (best, length) = (sum, n);
     }
     if whole && sum + END >= best { (n, sum) } else { (length, best) }
 }
@@ -68,11 +124,10 @@ fn further(pairs: impl Iterator<Item = (u8, u8)>, whole: bool) -> (usize, i32) {
 #[inline(always)]
 pub(super) fn without_gaps(query: &[u8], reference: &[u8], q: usize, t: usize) -> Stretch {
     let (before, behind) = (q.min(t), (query.len() - q).min(reference.len() - t));
-    let ahead = query[q..q + behind].iter().copied().zip(reference[t..t + behind].iter().copied());
-    let (right, gained) = further(ahead, q + behind == query.len());
-    let back = query[q - before..q].iter().rev().copied().zip(reference[t - before..t].iter().rev().copied());
-    let (left, more) = further(back, before == q);
-    Stretch { from: q - left, to: q + right, score: gained + more }
+    let ends = q + behind == query.len();
+    let (right, gained) = further::<false>(&query[q..q + behind], &reference[t..t + behind], ends);
+    let (left, more) = further::<true>(&query[q - before..q], &reference[t - before..t], before == q);
+    Stretch::new(q - left..q + right, gained + more)
 }
 
 /// An alignment.
@@ -90,7 +145,7 @@ pub(super) struct Alignment {
 
 /// A stretch, of which base 0 of the sequence would lie on base `left` of the reference, carried on with gaps where bases beside it are not on it.
 pub(super) fn with_gaps(query: &[u8], reference: &[u8], left: i64, stretch: Stretch) -> Alignment {
-    let Stretch { from, to, .. } = stretch;
+    let std::ops::Range { start: from, end: to } = stretch.bases();
     let on = |q: usize| (left + q as i64) as usize;
     let run = longest_run(from..to, |q| same(query[q], reference[on(q)]));
     let middle = (run.start + run.end) / 2;
@@ -271,6 +326,43 @@ fn banded(query: &[u8], target: &[u8]) -> Side {
 mod tests {
     use super::*;
     use crate::scan::tests::Dice;
+
+    #[test]
+    fn words_are_summed_up_as_bases_are() {
+        let naive = |pairs: &mut dyn Iterator<Item = (u8, u8)>, whole: bool| {
+            let (mut sum, mut best, mut length, mut n) = (0, 0, 0, 0);
+            for (one, other) in pairs {
+                n += 1;
+                sum += score(one, other);
+                if sum > best {
+                    (best, length) = (sum, n);
+                }
+                if sum < best - DROP {
+                    return (length, best);
+                }
+            }
+            if whole && sum + END >= best { (n, sum) } else { (length, best) }
+        };
+        let mut dice = Dice(9);
+        for round in 0..4000 {
+            let one = {
+                let n = dice.roll(120);
+                dice.bases(n)
+            };
+            let mut other = one.clone();
+            for _ in 0..dice.roll(12).min(other.len()) {
+                let at = dice.roll(other.len());
+                other[at] = b"ACGTNR"[dice.roll(6)];
+            }
+            // Unknown bases are never the same.
+            let one: Vec<u8> =
+                one.iter().zip(&other).map(|(a, b)| if *b == b'N' { *b } else { *a }).collect();
+            let whole = round % 2 == 0;
+            let pairs = || one.iter().copied().zip(other.iter().copied());
+            assert_eq!(further::<false>(&one, &other, whole), naive(&mut pairs(), whole), "{round}");
+            assert_eq!(further::<true>(&one, &other, whole), naive(&mut pairs().rev(), whole), "{round}");
+        }
+    }
 
     /// The best score of first bases with first bases, by all cells.
     fn naive(query: &[u8], target: &[u8]) -> i32 {

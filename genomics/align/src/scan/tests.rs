@@ -214,7 +214,8 @@ fn of_equal_places_mates_believe_those_that_fit() {
     for copy in 0..4 {
         let at = 3000 + copy * 3150;
         let mate = revcomp(&seq[at + 250..at + 400]);
-        let FoundPairs { hits, crowded, unkept } = scan(&genome, 1, 0, |scan| scan.find_pairs(&[[&unit, &mate]]));
+        let FoundPairs { hits, crowded, unkept } =
+            scan(&genome, 1, 0, |scan| scan.find_pairs(&[[&unit, &mate]]));
         let [one, two] = &hits[0];
         assert_eq!((one[0].ref_start, two[0].ref_start), (at, at + 250));
         assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
@@ -236,7 +237,7 @@ fn what_is_laid_twice_is_kept_once_and_counts_as_no_rival() {
         chrom: 0,
         reverse: false,
         left,
-        stretch: Stretch { from, to, score: (to - from) as i32 },
+        stretch: Stretch::new(from..to, (to - from) as i32),
     };
     // One diagonal over and over, whole and in parts, and another that is a little worse.
     let mut laid: Vec<Laid> = (0..200)

@@ -8,6 +8,7 @@ use genuma_reads::dna::revcomp;
 use genuma_reads::{Mate, Pair};
 use genuma_somatic::assemble::Contig;
 use genuma_somatic::label::{Labelled, Read};
+use genuma_somatic::packed::Packed;
 use genuma_somatic::sought::KmerHit;
 
 pub const K: u32 = 31;
@@ -72,8 +73,15 @@ pub fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
 
 /// A pair read off a haplotype; with `mirrored` the second mate comes first.
 pub fn pair(name: &str, sample: u8, mates: [Vec<u8>; 2]) -> Labelled {
-    let mates = mates.map(|seq| Read { qual: vec![37; seq.len()], seq });
-    Labelled { name: name.as_bytes().to_vec(), sample, mates, hits: [Vec::new(), Vec::new()] }
+    let mates = mates.map(|seq| Packed::new(&seq, &vec![37; seq.len()]));
+    Labelled { name: name.as_bytes().into(), sample, mates, hits: [Vec::new(), Vec::new()] }
+}
+
+/// Changes a read.
+pub fn edit(packed: &mut Packed, change: impl FnOnce(&mut Read)) {
+    let mut read = packed.unpack();
+    change(&mut read);
+    *packed = Packed::from(&read);
 }
 
 /// Read pairs of one haplotype.
@@ -107,13 +115,15 @@ impl Sequencer {
     }
 
     fn misread(&mut self, pair: &mut Labelled) {
-        for read in &mut pair.mates {
-            for (base, quality) in read.seq.iter_mut().zip(&mut read.qual) {
-                if self.rng.chance(self.error) {
-                    *base = self.rng.another(*base);
-                    *quality = if self.rng.chance(0.8) { 11 } else { 37 };
+        for mate in &mut pair.mates {
+            edit(mate, |read| {
+                for (base, quality) in read.seq.iter_mut().zip(&mut read.qual) {
+                    if self.rng.chance(self.error) {
+                        *base = self.rng.another(*base);
+                        *quality = if self.rng.chance(0.8) { 11 } else { 37 };
+                    }
                 }
-            }
+            });
         }
     }
 }
@@ -163,7 +173,7 @@ impl Interesting {
         pairs
             .into_iter()
             .filter_map(|mut p| {
-                p.hits = [hits(&p.mates[0].seq), hits(&p.mates[1].seq)];
+                p.hits = p.mates.each_ref().map(|mate| hits(&mate.unpack().seq));
                 p.hits.iter().any(|h| !h.is_empty()).then_some(p)
             })
             .collect()
@@ -194,7 +204,8 @@ pub fn contig(seq: Vec<u8>, known: &HashSet<u64>) -> Contig {
 
 /// A pair as a batch would lend it: the same bases, qualities in ASCII.
 pub fn lend<T>(labelled: &Labelled, with: impl FnOnce(Pair<'_>) -> T) -> T {
-    let quals = [0, 1].map(|m: usize| labelled.mates[m].qual.iter().map(|q| q + 33).collect::<Vec<u8>>());
-    let mate = |m: usize| Mate { seq: &labelled.mates[m].seq, qual: &quals[m] };
+    let seqs = labelled.mates.each_ref().map(|mate| mate.unpack().seq);
+    let quals = labelled.mates.each_ref().map(|mate| mate.quals().map(|q| q + 33).collect::<Vec<u8>>());
+    let mate = |m: usize| Mate { seq: &seqs[m], qual: &quals[m] };
     with(Pair { name: &labelled.name, mates: [mate(0), mate(1)] })
 }

@@ -1,0 +1,178 @@
+//! Reads in few bytes: a large genome has millions of pairs with interesting k-mers, all of them in memory until they are grouped.
+
+use std::ops::Range;
+
+use genuma_reads::dna::{NOT_A_BASE, base, code};
+
+use crate::label::Read;
+
+/// A read: bases in two bits each, qualities in as few as they need.
+///
+/// ```text
+/// length (4 bytes), different qualities n (1 byte), these (n bytes) | bases, four a byte | qualities, 0, 1, 2 or 4 bits each, numbers of the
+/// different ones, or 8 bits each with n = 0 | position (4 bytes) and letter of each base that is none of four
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Packed(Box<[u8]>);
+
+/// Different qualities up to which they are numbered.
+const NUMBERED: usize = 16;
+/// Bytes before the different qualities, and of an unknown base.
+const HEAD: usize = 5;
+const UNKNOWN: usize = 5;
+
+/// Bits of the number of one of `n` qualities; all of it where they are not numbered.
+fn bits(n: usize) -> usize {
+    match n {
+        0 => 8,
+        1 => 0,
+        2 => 1,
+        3..=4 => 2,
+        _ => 4,
+    }
+}
+
+/// Puts `value` of so many bits, which divide 8, at its place among many.
+fn put(bytes: &mut [u8], at: usize, bits: usize, value: u8) {
+    if bits > 0 {
+        bytes[at * bits / 8] |= value << (at * bits % 8);
+    }
+}
+
+fn get(bytes: &[u8], at: usize, bits: usize) -> u8 {
+    if bits == 0 { 0 } else { bytes[at * bits / 8] >> (at * bits % 8) & (0xff >> (8 - bits)) }
+}
+
+impl Packed {
+    /// Upper-case `seq` and as many Phred qualities (no offset).
+    pub fn new(seq: &[u8], qual: &[u8]) -> Packed {
+        let mut there = [false; 256];
+        qual.iter().for_each(|&q| there[usize::from(q)] = true);
+        let mut kinds: Vec<u8> = (0..=255).filter(|&q| there[usize::from(q)]).collect();
+        if kinds.len() > NUMBERED {
+            kinds.clear();
+        }
+        let bits = bits(kinds.len());
+        let unknown: Vec<(usize, u8)> =
+            seq.iter().copied().enumerate().filter(|(_, b)| code(*b) == NOT_A_BASE).collect();
+        let (letters, quals) = (HEAD + kinds.len(), seq.len().div_ceil(4));
+        let rest = letters + quals + (qual.len() * bits).div_ceil(8);
+        let mut bytes = vec![0; rest + UNKNOWN * unknown.len()];
+        bytes[..4].copy_from_slice(&(seq.len() as u32).to_le_bytes());
+        bytes[4] = kinds.len() as u8;
+        bytes[HEAD..letters].copy_from_slice(&kinds);
+        let (packed, others) = bytes[letters..].split_at_mut(quals);
+        seq.iter().enumerate().for_each(|(at, &b)| put(packed, at, 2, code(b) & 3));
+        let number = |q: u8| kinds.iter().position(|kind| *kind == q).map_or(q, |n| n as u8);
+        qual.iter().enumerate().for_each(|(at, &q)| put(others, at, bits, number(q)));
+        for (entry, (at, letter)) in bytes[rest..].chunks_exact_mut(UNKNOWN).zip(unknown) {
+            entry[..4].copy_from_slice(&(at as u32).to_le_bytes());
+            entry[4] = letter;
+        }
+        Packed(bytes.into())
+    }
+
+    /// Bases.
+    pub fn len(&self) -> usize {
+        u32::from_le_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]) as usize
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The different qualities, the packed bases, the packed qualities and the unknown bases.
+    fn parts(&self) -> [&[u8]; 4] {
+        let (n, kinds) = (self.len(), usize::from(self.0[4]));
+        let (kinds, rest) = self.0[HEAD..].split_at(kinds);
+        let (letters, rest) = rest.split_at(n.div_ceil(4));
+        let (quals, unknown) = rest.split_at((n * bits(kinds.len())).div_ceil(8));
+        [kinds, letters, quals, unknown]
+    }
+
+    /// Some of its bases.
+    ///
+    /// # Panics
+    /// They are beyond its end.
+    pub fn bases(&self, range: Range<usize>) -> Vec<u8> {
+        let [_, letters, _, unknown] = self.parts();
+        let mut seq: Vec<u8> = range.clone().map(|at| base(get(letters, at, 2))).collect();
+        for entry in unknown.chunks_exact(UNKNOWN) {
+            let at = u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]) as usize;
+            if range.contains(&at) {
+                seq[at - range.start] = entry[4];
+            }
+        }
+        seq
+    }
+
+    /// All qualities.
+    pub fn quals(&self) -> impl Iterator<Item = u8> {
+        let [kinds, _, quals, _] = self.parts();
+        let bits = bits(kinds.len());
+        (0..self.len()).map(move |at| {
+            let number = get(quals, at, bits);
+            if kinds.is_empty() { number } else { kinds[usize::from(number)] }
+        })
+    }
+
+    /// The quality of a base.
+    ///
+    /// # Panics
+    /// It is beyond the end.
+    pub fn qual(&self, at: usize) -> u8 {
+        let [kinds, _, quals, _] = self.parts();
+        let number = get(quals, at, bits(kinds.len()));
+        if kinds.is_empty() { number } else { kinds[usize::from(number)] }
+    }
+
+    /// The read as it was.
+    pub fn unpack(&self) -> Read {
+        Read { seq: self.bases(0..self.len()), qual: self.quals().collect() }
+    }
+}
+
+impl From<&Read> for Packed {
+    fn from(read: &Read) -> Packed {
+        Packed::new(&read.seq, &read.qual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_out_as_it_was() {
+        let mut dice = 7u64;
+        let mut roll = |n: u64| {
+            dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (dice >> 33) % n
+        };
+        let mut sizes = Vec::new();
+        for kinds in [1, 2, 3, 4, 5, 16, 17, 60, 250] {
+            for length in [0, 1, 3, 4, 5, 31, 150, 251] {
+                let seq: Vec<u8> = (0..length)
+                    .map(|_| if roll(40) == 0 { b'N' } else { b"ACGT"[roll(4) as usize] })
+                    .collect();
+                let qual: Vec<u8> = (0..length).map(|_| roll(kinds) as u8).collect();
+                let packed = Packed::new(&seq, &qual);
+                assert_eq!(packed.unpack(), Read { seq: seq.clone(), qual: qual.clone() });
+                assert_eq!((packed.len(), packed.is_empty()), (seq.len(), seq.is_empty()));
+                for at in 0..seq.len() {
+                    assert_eq!(packed.qual(at), qual[at]);
+                    assert_eq!(packed.bases(at..seq.len()), seq[at..]);
+                }
+                assert_eq!(Packed::new(&seq, &qual), packed);
+                if length == 150 && !seq.contains(&b'N') {
+                    sizes.push((kinds, packed.0.len()));
+                }
+            }
+        }
+        let bytes = Packed::new(&[b'A'; 150], &[2, 11, 25, 37].repeat(38)[..150]).0.len();
+        assert_eq!(bytes, 5 + 4 + 38 + 38, "{sizes:?}");
+        let odd = Packed::new(b"ACRT", &[30; 4]);
+        assert_eq!(odd.unpack().seq, b"ACRT");
+    }
+}
