@@ -2,7 +2,7 @@
 //!
 //! Nearly all lookups miss, so a Bloom filter answers first: three bits of a k-mer, all in one word, so that one cache line tells. With 16
 //! bits a k-mer and more it lets about one in a hundred others through. What a run of lookups needs is asked for before it is used, as
-//! filter and table outgrow the caches on a large genome.
+//! filter and table outgrow the caches on a large genome. The table holds ranks only: it has more than twice the places that it needs.
 
 use genuma_kmers::prefetch;
 
@@ -11,7 +11,10 @@ use genuma_kmers::prefetch;
 pub struct KmerMap {
     filter: Vec<u64>,
     filter_shift: u32,
-    slots: Vec<(u64, u32)>,
+    /// By rank.
+    kmers: Vec<u64>,
+    /// Ranks.
+    slots: Vec<u32>,
     slot_shift: u32,
 }
 
@@ -38,17 +41,19 @@ impl KmerMap {
         let mut map = KmerMap {
             filter: vec![0; words],
             filter_shift: 64 - words.trailing_zeros(),
-            slots: vec![(0, EMPTY); slots],
+            kmers: Vec::with_capacity(kmers.len()),
+            slots: vec![EMPTY; slots],
             slot_shift: 64 - slots.trailing_zeros(),
         };
         for (rank, kmer) in kmers.enumerate() {
             let h = hash(kmer);
             map.filter[(h >> map.filter_shift) as usize] |= bits(h);
             let mut at = (h >> map.slot_shift) as usize;
-            while map.slots[at].1 != EMPTY {
+            while map.slots[at] != EMPTY {
                 at = (at + 1) & (slots - 1);
             }
-            map.slots[at] = (kmer, rank as u32);
+            map.slots[at] = rank as u32;
+            map.kmers.push(kmer);
         }
         map
     }
@@ -97,11 +102,11 @@ impl KmerMap {
     fn rank(&self, kmer: u64, hash: u64) -> Option<u32> {
         let mut at = (hash >> self.slot_shift) as usize;
         loop {
-            let (key, rank) = self.slots[at];
+            let rank = self.slots[at];
             if rank == EMPTY {
                 return None;
             }
-            if key == kmer {
+            if self.kmers[rank as usize] == kmer {
                 return Some(rank);
             }
             at = (at + 1) & (self.slots.len() - 1);

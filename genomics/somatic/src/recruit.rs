@@ -9,7 +9,7 @@
 //! A place of extreme depth is thinned: of its pairs a half, a quarter, an eighth is kept, chosen by their names, the
 //! same half whatever the order of reads.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::encode::kmers;
 use genuma_reads::Pair;
@@ -33,6 +33,10 @@ const FAR_STRIDE: usize = 16;
 const ENOUGH: usize = 3;
 /// Pairs of a sample with one k-mer from which a place is thinned.
 const DEEP: u32 = 4096;
+/// Contigs that a thread takes at once.
+const BLOCK: usize = 256;
+/// Places of a k-mer in the genome up to which they are counted: only none and one are told from others.
+const SEVERAL: u8 = 2;
 
 /// Where a recruiting k-mer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,11 +175,21 @@ impl Index {
     /// Indexes the novel stretches of `contigs` and their surroundings. `genome` tells which k-mers stand in several places;
     /// without one all are taken.
     pub fn new(contigs: &[Compared], k: u32, genome: Option<&Reference>, threads: usize) -> Index {
-        let mut all = Vec::new();
-        for (c, contig) in (0..).zip(contigs) {
-            candidates(contig, c, k, &mut all);
-        }
-        let mut distinct: Vec<u64> = all.iter().map(|c| c.kmer).collect();
+        // Of a large genome candidates are GB: they are made twice, and only their k-mers are held meanwhile.
+        let each = |c: usize| {
+            let mut own = Vec::new();
+            candidates(&contigs[c], c as u32, k, &mut own);
+            own
+        };
+        let blocks = contigs.len().div_ceil(BLOCK);
+        let block = |b: usize| b * BLOCK..((b + 1) * BLOCK).min(contigs.len());
+        let distinct = |(): &mut (), b: usize| {
+            let mut kmers: Vec<u64> = block(b).flat_map(each).map(|c| c.kmer).collect();
+            kmers.sort_unstable();
+            kmers.dedup();
+            kmers
+        };
+        let mut distinct: Vec<u64> = in_order(blocks, threads, || (), distinct).concat();
         distinct.sort_unstable();
         distinct.dedup();
         let copies = genome.map(|genome| copies(&distinct, k, genome, threads));
@@ -183,31 +197,39 @@ impl Index {
             let copies = copies.as_ref().map(|copies| copies[distinct.partition_point(|&d| d < c.kmer)]);
             copies.is_none_or(|copies| copies == u8::from(!c.changed))
         };
-        let mut entries: Vec<(u64, u32)> = Vec::new();
-        let mut nowhere_unique = 0;
-        for own in all.chunk_by(|a, b| a.contig == b.contig) {
-            // The tumour's own stand nowhere in the genome, the others once.
-            let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
-                own.iter().filter(|c| c.off == 0 && fits(c)).partition(|c| c.changed);
-            let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
-            if beside(true) < ENOUGH && beside(false) < ENOUGH {
-                // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
-                chosen.clear();
-            }
-            for before in [true, false] {
-                let beside = shared.iter().filter(|c| c.before == before).count();
-                if beside < ENOUGH {
-                    shared.extend(own.iter().filter(|c| c.off > 0 && c.before == before && fits(c)));
+        let choose = |(): &mut (), b: usize| {
+            let (mut entries, mut nowhere_unique) = (Vec::new(), 0);
+            for own in block(b).map(each).filter(|own| !own.is_empty()) {
+                // The tumour's own stand nowhere in the genome, the others once.
+                let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
+                    own.iter().filter(|c| c.off == 0 && fits(c)).partition(|c| c.changed);
+                let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
+                if beside(true) < ENOUGH && beside(false) < ENOUGH {
+                    // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
+                    chosen.clear();
                 }
+                for before in [true, false] {
+                    let beside = shared.iter().filter(|c| c.before == before).count();
+                    if beside < ENOUGH {
+                        shared.extend(own.iter().filter(|c| c.off > 0 && c.before == before && fits(c)));
+                    }
+                }
+                chosen.append(&mut shared);
+                if chosen.is_empty() {
+                    // A repeat as long as fragments are: all that is left is to take its copies together.
+                    nowhere_unique += 1;
+                    chosen = own.iter().filter(|c| c.off == 0).collect::<Vec<_>>();
+                }
+                entries.extend(chosen.iter().map(|c| (c.kmer, c.contig)));
             }
-            chosen.append(&mut shared);
-            if chosen.is_empty() {
-                // A repeat as long as fragments are: all that is left is to take its copies together.
-                nowhere_unique += 1;
-                chosen = own.iter().filter(|c| c.off == 0).collect::<Vec<_>>();
-            }
-            entries.extend(chosen.iter().map(|c| (c.kmer, c.contig)));
+            (entries, nowhere_unique)
+        };
+        let (mut entries, mut nowhere_unique) = (Vec::new(), 0);
+        for (some, nowhere) in in_order(blocks, threads, || (), choose) {
+            entries.extend(some);
+            nowhere_unique += nowhere;
         }
+        drop((distinct, copies));
         entries.sort_unstable();
         entries.dedup();
         let (mut kmers, mut sites, mut starts) = (Vec::new(), Vec::with_capacity(entries.len()), Vec::new());
@@ -323,7 +345,7 @@ fn drawn(lot: u64, pairs: u32) -> bool {
     lot.leading_zeros() >= level(pairs)
 }
 
-/// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than 255.
+/// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than [`SEVERAL`].
 fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
     const PIECE: usize = 1 << 20;
     let sought = Sought::new(k, distinct.iter().copied());
@@ -336,19 +358,16 @@ fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u
                 .map(|at| &c.seq[at..(at + PIECE + k as usize - 1).min(c.seq.len())])
         })
         .collect();
-    let counted = in_order(
-        pieces.len(),
-        threads,
-        || sought.looking(),
-        |looking, i| {
-            let mut hits = Vec::new();
-            sought.find(pieces[i], looking, &mut hits);
-            hits.into_iter().map(|h| h.rank).collect::<Vec<u32>>()
-        },
-    );
-    let mut copies = vec![0u8; distinct.len()];
-    for rank in counted.into_iter().flatten() {
-        copies[rank as usize] = copies[rank as usize].saturating_add(1);
-    }
-    copies
+    let copies: Vec<AtomicU8> = distinct.iter().map(|_| AtomicU8::new(0)).collect();
+    let count = |(looking, hits): &mut (Looking, Vec<KmerHit>), i: usize| {
+        hits.clear();
+        sought.find(pieces[i], looking, hits);
+        for hit in hits {
+            let more = |n: u8| (n < SEVERAL).then_some(n + 1);
+            // What stands in more places stays as it is.
+            let _ = copies[hit.rank as usize].fetch_update(Relaxed, Relaxed, more);
+        }
+    };
+    in_order(pieces.len(), threads, || (sought.looking(), Vec::new()), count);
+    copies.into_iter().map(AtomicU8::into_inner).collect()
 }
