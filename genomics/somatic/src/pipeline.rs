@@ -386,9 +386,9 @@ impl Job {
         self.means.memory.saturating_sub(reference + RESERVE)
     }
 
-    /// What a scan of the reference for supporting reads may take: half of what is left beside it, as the reads are in memory too.
+    /// What a scan of the reference for supporting reads may take: a third of what is left beside it, as contigs and reads are in memory too.
     pub fn scanning(&self, genome: &Reference) -> u64 {
-        self.beside(Some(genome)) / 2
+        self.beside(Some(genome)) / 3
     }
 
     /// Where recruited pairs are.

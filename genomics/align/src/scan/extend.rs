@@ -68,7 +68,7 @@ const fn in_each(byte: u8) -> u64 {
 #[inline(always)]
 fn differing(one: u64, other: u64) -> u64 {
     // The highest bit of each byte that is not zero.
-    let not_zero = |word: u64| ((word & in_each(0x7f)) + in_each(0x7f) | word) & in_each(0x80);
+    let not_zero = |word: u64| (((word & in_each(0x7f)) + in_each(0x7f)) | word) & in_each(0x80);
     let known = not_zero(one ^ in_each(b'N'));
     let highest = (not_zero(one ^ other) | !known) & in_each(0x80);
     (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
