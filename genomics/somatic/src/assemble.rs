@@ -16,9 +16,9 @@ use genuma_reads::dna::revcomp;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::Columns;
-use crate::label::{Labelled, Read};
+use crate::label::Labelled;
 use crate::molecule::lot;
-use crate::packed::Packed;
+use crate::packed::{Packed, Read};
 use crate::select::beyond_errors;
 use crate::sought::KmerHit;
 

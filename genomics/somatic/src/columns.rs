@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use genuma_reads::dna::code;
 
-use crate::label::Read;
+use crate::packed::Read;
 
 /// Votes per column of a gapless stack of reads.
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 use genuma_reads::dna::code;
 use serde::{Deserialize, Serialize};
 
-use crate::label::Read;
+use crate::packed::Read;
 use crate::slippage::{RepeatSlips, Slippage};
 
 /// Probability that a read shows a base that its molecule did not have, whatever its quality says: damage, PCR.

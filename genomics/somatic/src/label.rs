@@ -3,40 +3,13 @@
 use std::cmp::Reverse;
 
 use genuma_kmers::Prepare;
-use genuma_reads::{Mate, Pair, Trimmed, Trimmer};
-use serde::{Deserialize, Serialize};
+use genuma_reads::{Pair, Trimmed, Trimmer};
 
 use crate::molecule::{Mates, Molecules, PREFIX};
-use crate::packed::Packed;
+use crate::packed::{Packed, Read};
 use crate::select::{GOOD, Pick, beyond_errors, beyond_good_errors};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
-
-/// One read, kept.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-pub struct Read {
-    /// Upper-case bases.
-    #[serde(with = "serde_bytes")]
-    pub seq: Vec<u8>,
-    /// Phred qualities (no offset).
-    #[serde(with = "serde_bytes")]
-    pub qual: Vec<u8>,
-}
-
-impl Read {
-    /// Copies a mate out of its batch.
-    pub fn keep(mate: Mate<'_>) -> Read {
-        Read {
-            seq: mate.seq.to_ascii_uppercase(),
-            qual: mate.qual.iter().map(|q| q.saturating_sub(33)).collect(),
-        }
-    }
-
-    /// The same read seen from the other strand.
-    pub fn reversed(&self) -> Read {
-        Read { seq: genuma_reads::dna::revcomp(&self.seq), qual: self.qual.iter().rev().copied().collect() }
-    }
-}
 
 /// A pair kept because one of its mates carries interesting k-mers.
 #[derive(Debug, Clone, PartialEq, Eq)]

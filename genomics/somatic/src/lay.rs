@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::change::Change;
 use crate::compare::Compared;
 use crate::kmer_map::KmerMap;
-use crate::label::Read;
+use crate::packed::Read;
 use crate::recruit::Kept;
 
 /// Bases of the k-mers by which reads are laid: long enough to be rare on a contig, short enough to fit between changes.

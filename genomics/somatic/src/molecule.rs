@@ -150,7 +150,7 @@ pub(crate) fn lot(name: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::label::Read;
+    use crate::packed::Read;
     use crate::recruit::Kept;
 
     fn pair(sample: u8, mates: [&[u8]; 2]) -> Kept {

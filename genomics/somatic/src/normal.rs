@@ -9,8 +9,8 @@ use genuma_reads::NORMAL;
 use genuma_reads::fasta;
 
 use crate::columns::Columns;
-use crate::label::Read;
 use crate::locus::Locus;
+use crate::packed::Read;
 use crate::recruit::Kept;
 
 /// The normal sequences of one tumour contig, and how the contig lies on them.

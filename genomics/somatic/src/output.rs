@@ -222,10 +222,10 @@ mod tests {
     use crate::errors::{Errors, Tally};
     use crate::event::{Class, Event, class_of};
     use crate::genotype::{Genotype, Kind};
-    use crate::label;
     use crate::lay::{OFFSETS, Recruit};
     use crate::ledger::Ledger;
     use crate::locus::{Call, Locus};
+    use crate::packed;
     use crate::ranges::Ranges;
     use crate::recruit::Kept;
     use crate::select::Depths;
@@ -485,7 +485,7 @@ mod tests {
         let pair = |i: u8| {
             let from = usize::from(10 * i);
             let seqs = [contig[from..from + 150].to_vec(), revcomp(&chr1[1_200 + from..1_350 + from])];
-            let mates = seqs.map(|seq| label::Read { qual: vec![30; seq.len()], seq });
+            let mates = seqs.map(|seq| packed::Read { qual: vec![30; seq.len()], seq });
             Kept {
                 name: format!("p{i}").into(),
                 sample: u8::from(i > 1),

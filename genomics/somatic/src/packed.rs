@@ -2,9 +2,35 @@
 
 use std::ops::Range;
 
+use genuma_reads::Mate;
 use genuma_reads::dna::{NOT_A_BASE, base, code};
+use serde::{Deserialize, Serialize};
 
-use crate::label::Read;
+/// One read, kept.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct Read {
+    /// Upper-case bases.
+    #[serde(with = "serde_bytes")]
+    pub seq: Vec<u8>,
+    /// Phred qualities (no offset).
+    #[serde(with = "serde_bytes")]
+    pub qual: Vec<u8>,
+}
+
+impl Read {
+    /// Copies a mate out of its batch.
+    pub fn keep(mate: Mate<'_>) -> Read {
+        Read {
+            seq: mate.seq.to_ascii_uppercase(),
+            qual: mate.qual.iter().map(|q| q.saturating_sub(33)).collect(),
+        }
+    }
+
+    /// The same read seen from the other strand.
+    pub fn reversed(&self) -> Read {
+        Read { seq: genuma_reads::dna::revcomp(&self.seq), qual: self.qual.iter().rev().copied().collect() }
+    }
+}
 
 /// A read: bases in two bits each, qualities in as few as they need.
 ///

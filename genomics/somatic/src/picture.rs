@@ -16,9 +16,9 @@ use std::cmp::Reverse;
 
 use crate::change::Change;
 use crate::compare::{Compared, Finding};
-use crate::label::Read;
 use crate::lay::Recruit;
 use crate::outcome::{Picture, Row};
+use crate::packed::Read;
 use crate::recruit::Kept;
 use crate::vote::Vote;
 

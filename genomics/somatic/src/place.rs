@@ -117,6 +117,8 @@ fn resolve(placed: &mut [Placed], scan: &Scan<'_>) {
     let inserted: Vec<Vec<u8>> =
         findings.filter_map(|f| source::inserted(&f.change)).map(<[u8]>::to_vec).collect();
     let inserted: Vec<&[u8]> = inserted.iter().map(Vec::as_slice).collect();
+    let lengths: Vec<usize> = inserted.iter().map(|bases| bases.len()).collect();
+    scan.meter.expect_bytes(scan.expected(&lengths));
     let mut hits = scan.find(&inserted).hits.into_iter();
     for one in placed {
         let findings = std::mem::take(&mut one.compared.findings);
@@ -176,7 +178,7 @@ mod tests {
     fn only_what_is_worth_it_or_asked_for_stays_whatever_memory_there_is() {
         let (placed_at_once, ledger, done, total) = placed(1 << 30, &[2, 3]);
         // Once for all contigs, and once for what was inserted.
-        assert_eq!((done, total), (4 * 40_000, 2 * 40_000));
+        assert_eq!((done, total), (4 * 40_000, 4 * 40_000));
         let worth = placed_at_once.iter().filter(|one| one.unworthy.is_none());
         assert_eq!(worth.map(|one| one.number).filter(|&n| n % 4 == 0).count(), 900);
         let why = |n: usize| placed_at_once.iter().find(|one| one.number == n).map(|one| one.unworthy);

@@ -18,8 +18,8 @@ use genuma_work::parallel::in_order;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::Compared;
-use crate::label::Read;
 use crate::molecule::{Mates, lot};
+use crate::packed::Read;
 use crate::sought::{KmerHit, Looking, Sought};
 
 /// Shared k-mers are taken from this many bases beyond the novel stretch.

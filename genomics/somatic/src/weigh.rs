@@ -2,8 +2,8 @@
 
 use crate::errors::{Errors, STRANGER};
 use crate::haplotype::Haplotype;
-use crate::label::Read;
 use crate::lay::Recruit;
+use crate::packed::Read;
 use crate::recruit::Kept;
 
 /// A mate on the haplotypes of its contig.

@@ -7,8 +7,8 @@ use genuma_kmers::encode::kmers;
 use genuma_reads::dna::revcomp;
 use genuma_reads::{Mate, Pair};
 use genuma_somatic::assemble::Contig;
-use genuma_somatic::label::{Labelled, Read};
-use genuma_somatic::packed::Packed;
+use genuma_somatic::label::Labelled;
+use genuma_somatic::packed::{Packed, Read};
 use genuma_somatic::sought::KmerHit;
 
 pub const K: u32 = 31;
