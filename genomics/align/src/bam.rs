@@ -145,8 +145,8 @@ impl Heading<'_> {
     }
 }
 
-/// Templates that are looked for together, about as many as a scan takes at once, and those of them that are handed to a thread at a time. Their
-/// hits are in memory meanwhile.
+/// Templates whose hits are in memory together, and those of them that are handed to a thread at a time. A scan takes them in as many turns as its
+/// memory asks for.
 const PORTION: usize = 256 << 10;
 const CHUNK: usize = 256;
 

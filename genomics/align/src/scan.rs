@@ -92,7 +92,7 @@ pub struct FoundPairs {
     pub unkept: u64,
 }
 
-/// A reference that goes past, and the means. What is found depends on none of them.
+/// A reference that goes past, and the means, on which what is found does not depend.
 #[derive(Debug, Clone, Copy)]
 pub struct Scan<'a> {
     /// The reference.
@@ -135,7 +135,7 @@ impl Scan<'_> {
     /// that stand in very many places. The first hit of a sequence is primary, others of the same bases are secondary.
     ///
     /// # Panics
-    /// A sequence of 500 Mbp or more.
+    /// A sequence of 1 Gbp or more.
     pub fn find(&self, sequences: &[&[u8]]) -> Found {
         self.find_each(sequences, |_, hits| hits)
     }
@@ -291,7 +291,7 @@ fn chunks(genome: &Reference) -> Vec<(usize, Range<usize>)> {
     genome.contigs.iter().enumerate().flat_map(of).collect()
 }
 
-/// Bases of a piece that the next one has not as well, or nearly.
+/// Bases of a piece that the next one has not as well.
 fn whole(range: &Range<usize>) -> u64 {
     range.len().min(CHUNK) as u64
 }
@@ -306,7 +306,7 @@ impl Batch {
             turned.push(b'N');
             starts.push(bases.len());
         }
-        assert!(bases.len() < 1 << 30, "a sequence of 500 Mbp or more");
+        assert!(bases.len() < 1 << 30, "a sequence of 1 Gbp or more");
         Batch { bases, turned, starts }
     }
 
