@@ -4,6 +4,7 @@
 //! a reading of its own of all reads. A root is in one of them, and the rule of [`Select`] depends on the root and on what all reads hold: so
 //! picks and spectra of the partitions, added up, are those of a count in one. Each partition is a unit of its own until all are done.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{CountParams, Fit, MAX_PARTS, Part, RootCounters, in_parts};
@@ -12,13 +13,18 @@ use genuma_work::unit::{self, Store};
 use genuma_work::{Meter, Watch};
 use serde::{Deserialize, Serialize};
 
+use crate::known::known;
 use crate::label::Spelling;
 use crate::ledger::Ledger;
 use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
+use crate::sought::Sought;
 
 /// What can stop a count.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The reference could not be read.
+    #[error(transparent)]
+    Reference(#[from] genuma_reads::Error),
     /// Counting failed.
     #[error(transparent)]
     Kmers(#[from] genuma_kmers::Error),
@@ -57,6 +63,8 @@ pub struct Counting<'a> {
     pub least_tumour: u32,
     /// Known bases of the reference, if there is one.
     pub genome_bases: Option<u64>,
+    /// The reference: what the normal knows nothing of, but the reference has, is left out.
+    pub reference: Option<&'a Path>,
     /// Where partitions leave their results.
     pub store: &'a Store,
     /// Told of each reading.
@@ -72,6 +80,8 @@ struct Share {
     strangers: u64,
     /// Picks where the normal does not know the root, those too that were not kept.
     unknown: u64,
+    /// Of them those left out because the reference has them.
+    known: u64,
     /// Most bytes of the spill file.
     spilled: u64,
     /// The same for all partitions.
@@ -92,10 +102,10 @@ const FOREIGN: f64 = 0.5;
 
 /// k-mers of which the normal does not even know the middle, from which all of them are left out: so many, or this share of the reference's
 /// bases if that is more. Errors make one of sixty bases one at 30x, a normal of less than five reads a base leaves one in thirty by chance.
-const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 40.0);
+const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
 
 /// Bytes that the counter leaves for picks, for each base of the reference: as many as are kept, and half as much again while they are gathered.
-pub const PICKS_PER_BASE: f64 = 0.9;
+pub const PICKS_PER_BASE: f64 = 1.2;
 
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
@@ -202,15 +212,34 @@ impl Counting<'_> {
         for spelling in &spellings {
             trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
         }
+        let (mut picks, unknown) = (counted.picks, rule.get().map_or(0, Select::unknown));
+        // If there are too many, all of them go.
+        let few = unknown <= self.most_unknown();
+        let known = self.reference.filter(|_| few).map(|path| self.leave_out_known(&mut picks, path));
+        let known = known.transpose()?.unwrap_or(0);
         Ok(Share {
             part,
-            picks: counted.picks,
+            picks,
             spectra: counted.spectra,
             strangers: rule.get().map_or(0, Select::strangers),
-            unknown: rule.get().map_or(0, Select::unknown),
+            unknown,
+            known,
             spilled: stats.spill_peak,
             read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
         })
+    }
+
+    /// Leaves out what only the normal lacks: picks whose middle it does not know and which the reference has. Says how many.
+    fn leave_out_known(&self, picks: &mut Vec<Pick>, reference: &Path) -> Result<u64, Error> {
+        let meter = Arc::new(Meter::of("the reference"));
+        meter.expect_bytes(self.genome_bases.unwrap_or(0));
+        self.watch.begins("count, against the reference", Some(meter.clone()));
+        let unknown: Vec<u64> = picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
+        let sought = Sought::new(self.params.k, unknown.into_iter());
+        let known = known(reference, &sought, self.params.threads, &meter)?;
+        let (before, mut known) = (picks.len(), known.into_iter());
+        picks.retain(|pick| pick.parting() || !known.next().unwrap_or(false));
+        Ok((before - picks.len()) as u64)
     }
 
     /// What all partitions say together.
@@ -219,7 +248,14 @@ impl Counting<'_> {
         let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
         let all = all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))?;
         let Share {
-            mut picks, spectra, strangers, unknown, spilled, read: Read { bases, trimmed, .. }, ..
+            mut picks,
+            spectra,
+            strangers,
+            unknown,
+            known,
+            spilled,
+            read: Read { bases, trimmed, .. },
+            ..
         } = all;
         let crowded = unknown > self.most_unknown();
         if crowded {
@@ -254,7 +290,12 @@ impl Counting<'_> {
             let what = "k-mers of which the normal does not know the middle either, as there are too many: was it read too seldom? Only where the samples part is looked on";
             ledger.left_out("select", what, unknown);
         }
-        if picks.len() as f64 > FOREIGN * solid(&spectra[TUMOUR as usize]) as f64 {
+        let known = if crowded { 0 } else { known };
+        if known > 0 {
+            let what = "k-mers of which the normal does not know the middle, but which the reference has: nothing is new there";
+            ledger.left_out("select", what, known);
+        }
+        if (picks.len() as u64 + known) as f64 > FOREIGN * solid(&spectra[TUMOUR as usize]) as f64 {
             let all = picks.len();
             picks.retain(Pick::parting);
             let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
@@ -278,6 +319,7 @@ impl Share {
         }
         self.strangers += other.strangers;
         self.unknown += other.unknown;
+        self.known += other.known;
         self.spilled = self.spilled.max(other.spilled);
         Ok(self)
     }
@@ -317,6 +359,7 @@ mod tests {
             params,
             least_tumour: 2,
             genome_bases: Some(1_000_000),
+            reference: None,
             store: &store,
             watch: &Silent,
         };
@@ -328,7 +371,7 @@ mod tests {
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
             let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
-            Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, spilled: 0, read }
+            Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, known: 0, spilled: 0, read }
         };
         counting.join(vec![share(5000), share(0)]).unwrap()
     }

@@ -58,6 +58,11 @@ impl KmerMap {
         map
     }
 
+    /// How many k-mers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.kmers.len()
+    }
+
     /// The rank of a canonical k-mer.
     #[inline]
     pub fn get(&self, kmer: u64) -> Option<u32> {

@@ -6,6 +6,7 @@ pub mod sought;
 pub mod molecule;
 pub mod packed;
 pub mod label;
+mod known;
 pub mod count;
 pub mod group;
 mod columns;

@@ -281,9 +281,8 @@ impl Job {
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
         let params = self.means.counting(&self.params, genome_bases, self.store.work.clone());
         let least_tumour = self.params.least_tumour;
-        let counting =
-            Counting { lanes: &self.lanes, params, least_tumour, genome_bases, store: &self.store, watch };
-        Ok(counting.all()?)
+        let (lanes, store, reference) = (&self.lanes, &self.store, self.reference.as_deref());
+        Ok(Counting { lanes, params, least_tumour, genome_bases, reference, store, watch }.all()?)
     }
 
     /// A pass over some lanes, of which `keep` keeps what it wants of each pair, cut as in the first pass. Only pairs are cut of which `may`

@@ -47,6 +47,11 @@ impl Sought {
         Sought { k, sieve: Sieve::new(k, kmers.clone()), map: KmerMap::new(kmers) }
     }
 
+    /// How many k-mers are looked for.
+    pub(crate) fn len(&self) -> usize {
+        self.map.len()
+    }
+
     /// Length of the k-mers.
     pub fn k(&self) -> u32 {
         self.k
