@@ -18,7 +18,6 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::pipeline::{Job, Means, Params};
-use genuma_work::Watch;
 use genuma_work::clock::process_cost;
 use genuma_work::unit::Store;
 use tracing::{debug, info, warn};
@@ -163,7 +162,6 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
     let watched = Watched::start();
     let mut finished = job.run(&watched)?;
-    watched.begins("write", None);
     let outcome = outputs.write(job, &mut finished, &watched)?;
     if !finished.answers.is_empty() {
         voice::print(why::told(&finished.answers))?;

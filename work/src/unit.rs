@@ -143,8 +143,17 @@ impl Store {
         let all = length.checked_sub(SUM).ok_or(damaged("too short"))?;
         let mut file = BufReader::with_capacity(BUFFER, file);
         let mut number = [0; 8];
-        if all < HEAD || !read(&mut file, &mut number).map_err(unread)? || number != *MAGIC {
-            return Err(damaged("not a unit file of this version"));
+        let fill = |file: &mut BufReader<File>, bytes: &mut [u8]| match file.read_exact(bytes) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Err(damaged("too short")),
+            filled => filled.map_err(unread),
+        };
+        let other = damaged("not a unit file of this version");
+        if all < HEAD {
+            return Err(other);
+        }
+        fill(&mut file, &mut number)?;
+        if number != *MAGIC {
+            return Err(other);
         }
         file.rewind().map_err(unread)?;
         let mut sum = crc32fast::Hasher::new();
@@ -160,15 +169,16 @@ impl Store {
             left -= n as u64;
         }
         let mut told = [0; SUM as usize];
-        if !read(&mut file, &mut told).map_err(unread)? || told != sum.finalize().to_le_bytes() {
+        fill(&mut file, &mut told)?;
+        if told != sum.finalize().to_le_bytes() {
             return Err(damaged("checksum"));
         }
         file.seek(SeekFrom::Start(MAGIC.len() as u64)).map_err(unread)?;
-        read(&mut file, &mut number).map_err(unread)?;
+        fill(&mut file, &mut number)?;
         let len = u64::from_le_bytes(number);
         let payload = (all - HEAD).checked_sub(len).ok_or(damaged("too short"))?;
         let mut fingerprint = vec![0; len as usize];
-        read(&mut file, &mut fingerprint).map_err(unread)?;
+        fill(&mut file, &mut fingerprint)?;
         let fingerprint = String::from_utf8_lossy(&fingerprint);
         if fingerprint != self.fingerprint {
             let difference = self
@@ -183,15 +193,6 @@ impl Store {
         let mut scratch = vec![0; payload.min(LONGEST) as usize];
         let value = postcard::from_io((file.take(payload), &mut scratch));
         value.map(|(value, _)| Some(value)).map_err(|_| damaged("contents"))
-    }
-}
-
-/// Fills `bytes`; false if there are not so many.
-fn read(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
-    match file.read_exact(bytes) {
-        Ok(()) => Ok(true),
-        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(e) => Err(e),
     }
 }
 

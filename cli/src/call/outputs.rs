@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::pipeline::{Finished, Job, Params};
 use genuma_somatic::{output, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
+use genuma_work::{Meter, Watch};
 use serde_json::{Value, json};
 
 use super::watched::Watched;
@@ -48,6 +50,8 @@ impl<'a> Outputs<'a> {
     /// A file cannot be written; then none appears.
     pub fn write(self, job: &Job, finished: &mut Finished, watched: &Watched) -> anyhow::Result<Outcome> {
         let Outputs { folder, mut page } = self;
+        let meter = Arc::new(Meter::of("the reference"));
+        watched.begins("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
         let mut set = Set::default();
         // Results of an earlier run that this one does not have would be taken for its own.
@@ -67,7 +71,15 @@ impl<'a> Outputs<'a> {
         output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         let memory = job.scanning(&finished.genome);
-        output::write_supporting(&file(READS), finished, &command, job.means.threads, memory, &mut set)?;
+        output::write_supporting(
+            &file(READS),
+            finished,
+            &command,
+            job.means.threads,
+            memory,
+            &meter,
+            &mut set,
+        )?;
         let outcome = outcome::of(job, finished, &lines, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome)?, &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;

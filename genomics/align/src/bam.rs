@@ -5,8 +5,8 @@ use std::path::Path;
 
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
+use genuma_work::parallel;
 use genuma_work::publish::Set;
-use genuma_work::{Meter, parallel};
 use noodles_bam as bam;
 use noodles_core::Position;
 use noodles_sam as sam;
@@ -90,7 +90,7 @@ pub struct Heading<'a> {
     pub program: Program<'a>,
 }
 
-/// Places `templates` by [`Scan::find_pairs`], with so much memory, and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
+/// Places `templates` by [`Scan::find_pairs`] and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
 /// long for that); both are put into `set`. The bytes depend on the templates and their order, not on `threads`.
 ///
 /// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
@@ -103,16 +103,16 @@ pub fn write_bam(
     path: &Path,
     heading: &Heading<'_>,
     templates: &[Template<'_>],
-    threads: usize,
-    memory: u64,
+    scan: &Scan<'_>,
     set: &mut Set,
 ) -> Result<(), Error> {
     // The file comes first: that it cannot be written should not show after minutes of mapping.
     let file = BamFile::create(path, sort::Header::sorted(&heading.text())?, Level::default())?;
     let header = heading.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let mut sorter = Sorter::new(&sort::Options { memory: usize::MAX, threads, work, marking: None });
-    for block in map_all(heading, &header, templates, threads, memory)? {
+    let mut sorter =
+        Sorter::new(&sort::Options { memory: usize::MAX, threads: scan.threads, work, marking: None });
+    for block in map_all(heading, &header, templates, scan)? {
         sorter.push(block)?;
     }
     sorter.finish(file, set)?;
@@ -155,11 +155,13 @@ fn map_all(
     heading: &Heading<'_>,
     header: &sam::Header,
     templates: &[Template<'_>],
-    threads: usize,
-    memory: u64,
+    scan: &Scan<'_>,
 ) -> Result<Vec<SortedBlock>, Error> {
     let (mut crowded, mut unkept, mut blocks) = (0, 0, Vec::new());
-    let scan = Scan { genome: heading.genome, threads, memory, meter: &Meter::of("the reference") };
+    let lengths: Vec<usize> =
+        templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq.len())).collect();
+    let turns = lengths.chunks(2 * PORTION).map(|lengths| scan.expected(lengths));
+    scan.meter.expect_bytes(turns.sum());
     for templates in templates.chunks(PORTION) {
         let pairs: Vec<[&[u8]; 2]> =
             templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
@@ -173,7 +175,7 @@ fn map_all(
             }
             Ok::<_, Error>(Blocks::new(None).block(&encoder.out.into_inner())?)
         };
-        blocks.extend(parallel::try_in_order(chunks.len(), threads, || (), encode)?);
+        blocks.extend(parallel::try_in_order(chunks.len(), scan.threads, || (), encode)?);
     }
     if crowded + unkept > 0 {
         tracing::info!(

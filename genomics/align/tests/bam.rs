@@ -7,8 +7,10 @@ use std::process::Command;
 
 use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, write_bam};
 use genuma_align::indexed::{IndexedFile, Place, Records};
+use genuma_align::scan::Scan;
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::{Contig, Reference};
+use genuma_work::Meter;
 use genuma_work::publish::Set;
 
 /// A small generator of its own, so that the data stay the same for ever.
@@ -112,14 +114,12 @@ impl Made {
         let groups = [ReadGroup { id: "n", sample: "NORMAL" }, ReadGroup { id: "t", sample: "TUMOR" }];
         let program = Program { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
         let mut set = Set::default();
-        write_bam(
-            path,
-            &Heading { genome: &self.genome, groups: &groups, program },
-            &templates,
-            threads,
-            1 << 30,
-            &mut set,
-        )?;
+        let heading = Heading { genome: &self.genome, groups: &groups, program };
+        let meter = Meter::of("the reference");
+        let scan = Scan { genome: &self.genome, threads, memory: 1 << 30, meter: &meter };
+        write_bam(path, &heading, &templates, &scan, &mut set)?;
+        assert_eq!(meter.bytes_done(), meter.bytes_total());
+        assert_eq!(meter.bytes_done() > 0, !templates.is_empty());
         set.publish().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 
 use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template};
 use genuma_align::indexed::{self, IndexedFile, Place, Records};
+use genuma_align::scan::Scan;
 use genuma_reads::fasta::Reference;
+use genuma_work::Meter;
 use genuma_work::publish::{AtomicFile, Set};
 use serde::Serialize;
 
@@ -168,7 +170,7 @@ pub fn supporting(finished: &mut Finished) -> Result<Vec<Kept>, Error> {
 }
 
 /// Writes the supporting pairs of both samples, aligned to the reference, as a sorted BAM with its index. Without a
-/// reference there is nothing to align to and nothing is written.
+/// reference there is nothing to align to and nothing is written. `meter` is told of the bases of the reference that have gone past them.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -178,6 +180,7 @@ pub fn write_supporting(
     command: &str,
     threads: usize,
     memory: u64,
+    meter: &Meter,
     set: &mut Set,
 ) -> Result<(), Error> {
     if !finished.on_reference {
@@ -193,7 +196,8 @@ pub fn write_supporting(
         .collect();
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
     let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
-    Ok(bam::write_bam(path, &heading, &templates, threads, memory, set)?)
+    let scan = Scan { genome: &finished.genome, threads, memory, meter };
+    Ok(bam::write_bam(path, &heading, &templates, &scan, set)?)
 }
 
 /// Writes `value` as indented JSON.
@@ -555,11 +559,17 @@ mod tests {
         let mut without = finished(false);
         let ids: Vec<u64> = supporting(&mut without).unwrap().iter().map(|pair| pair.id).collect();
         assert_eq!(ids, [0, 2, 3]);
-        published(|set| write_supporting(&path, &mut without, "genuma call", 1, 1 << 30, set)).unwrap();
+        published(|set| {
+            write_supporting(&path, &mut without, "genuma call", 1, 1 << 30, &Meter::default(), set)
+        })
+        .unwrap();
         assert!(!path.exists());
 
         let mut finished = finished(true);
-        published(|set| write_supporting(&path, &mut finished, "genuma call", 2, 1 << 30, set)).unwrap();
+        published(|set| {
+            write_supporting(&path, &mut finished, "genuma call", 2, 1 << 30, &Meter::default(), set)
+        })
+        .unwrap();
         let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };
         let mut found: Vec<[&str; 2]> = sam
             .lines()

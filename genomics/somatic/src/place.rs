@@ -71,18 +71,17 @@ pub fn place(contigs: Vec<Contig>, placing: &Placing<'_>, ledger: &mut Ledger) -
         let found: Found<Looked> = scan.find_each(&seqs, |c, hits| {
             let compared = compare::compare(&some[c], &hits, genome);
             let (number, pairs) = (first + c, some[c].pairs());
-            let unworthy = Unworthy::of(&compared, pairs, folds);
-            let stays = unworthy.is_none() || asked.contains(&number);
-            let placed = stays.then_some(Placed { number, pairs, compared, unworthy: None });
-            Looked { nowhere: hits.is_empty(), unworthy, placed }
+            let unworthy = Unworthy::of(&compared, pairs, folds).filter(|_| !asked.contains(&number));
+            let placed = Placed { number, pairs, compared, unworthy: None };
+            Looked { nowhere: hits.is_empty(), stays: unworthy.map_or(Ok(placed), Err) }
         });
         crowded += found.crowded;
         unkept += found.unkept;
         for looked in found.hits {
             nowhere += u64::from(looked.nowhere);
-            match (looked.placed, looked.unworthy) {
-                (Some(one), _) => placed.push(one),
-                (None, why) => why.into_iter().for_each(|why| left_out[why as usize] += 1),
+            match looked.stays {
+                Ok(one) => placed.push(one),
+                Err(why) => left_out[why as usize] += 1,
             }
         }
         first += n;
@@ -107,8 +106,8 @@ pub fn place(contigs: Vec<Contig>, placing: &Placing<'_>, ledger: &mut Ledger) -
 struct Looked {
     /// It has no place.
     nowhere: bool,
-    unworthy: Option<Unworthy>,
-    placed: Option<Placed>,
+    /// Whether it stays, or why not.
+    stays: Result<Placed, Unworthy>,
 }
 
 /// Finds out where inserted sequence comes from.
