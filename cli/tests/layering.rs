@@ -16,7 +16,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("farm", &["machine"]),
     ("probe", &["machine"]),
     ("flash", &["work", "machine"]),
-    ("reads", &["work"]),
+    ("reads", &["work", "machine"]),
     ("kmers", &["work", "reads", "machine", "farm"]),
     ("mapper", &["work", "reads", "machine"]),
     ("align", &["work", "reads", "machine", "farm", "mapper"]),

@@ -1,6 +1,5 @@
 //! Joint k-mer counting. Modules in the order data flows through them.
 pub mod encode;
-mod packed;
 mod minimizer;
 mod superkmer;
 mod sieve;

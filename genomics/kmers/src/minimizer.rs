@@ -2,8 +2,7 @@
 //! strands of a root have the same one.
 
 use genuma_machine::processor::widest;
-
-use crate::packed::Packed;
+use genuma_reads::packed::{Packed, WORD, reversed};
 
 /// Length of the m-mers a root is represented by: 11 from k = 24 on, about half a root below.
 pub fn minimizer_length(k: u32) -> u32 {
@@ -11,7 +10,7 @@ pub fn minimizer_length(k: u32) -> u32 {
 }
 
 /// Lanes of the loops below: a multiple of what any vector has, so that they have no remainders.
-const LANES: usize = 32;
+const LANES: usize = WORD;
 
 /// Finds minimizers; keeps its memory between sequences.
 #[derive(Debug)]
@@ -83,10 +82,8 @@ impl Minimizers {
         }
         let unused = 32 - 2 * *m as u32;
         for (at, hashes) in (start..).step_by(LANES).zip(hashes[..lanes].as_chunks_mut::<LANES>().0) {
-            let (here, next) = (read.word(at), read.word(at + LANES));
-            for (i, hash) in (0..).zip(hashes) {
-                // The 16 bases from this lane on; the first m count.
-                let bases = ((here << (2 * i) | (next >> 1 >> (63 - 2 * i))) >> 32) as u32;
+            // Of the 16 bases from a lane on the first m count.
+            for (hash, bases) in hashes.iter_mut().zip(read.sixteens(at)) {
                 *hash = scatter((bases >> unused).min(reversed(bases) << unused >> unused));
             }
         }
@@ -115,15 +112,6 @@ impl Minimizers {
         }
         changes[words] &= (1 << last) - 1;
     }
-}
-
-/// The reverse complement of 16 bases.
-#[inline(always)]
-fn reversed(bases: u32) -> u32 {
-    let x = !bases;
-    let x = ((x >> 2) & 0x3333_3333) | ((x & 0x3333_3333) << 2);
-    let x = ((x >> 4) & 0x0f0f_0f0f) | ((x & 0x0f0f_0f0f) << 4);
-    x.swap_bytes()
 }
 
 /// Sets each of the first `lanes` numbers of `to` to the smaller of two of `from`, `step` apart.
@@ -158,9 +146,9 @@ pub fn bin_of(minimizer: u32, bins: usize) -> usize {
 mod tests {
     use super::*;
     use crate::encode::{pack, revcomp};
-    use crate::packed::Codes;
     use crate::tests::random_bases;
     use genuma_reads::dna;
+    use genuma_reads::packed::Codes;
 
     fn by_definition(root: &[u8], m: u32) -> u32 {
         let words = root.windows(m as usize).filter_map(pack);

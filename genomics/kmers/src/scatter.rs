@@ -97,7 +97,7 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
             let mut all = 0;
             for &(bin, piece) in pieces.iter() {
                 let bytes = record_bytes(piece.kmers, *k);
-                packed.write_record(piece, *k, batch.sample, buffers.room(bin, MAX_RECORD)?);
+                piece.write_record(packed, *k, batch.sample, buffers.room(bin, MAX_RECORD)?);
                 buffers.wrote(bin, bytes, piece.kmers);
                 all += bytes as u64;
             }

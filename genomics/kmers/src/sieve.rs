@@ -5,6 +5,7 @@
 //! k-mers, and nothing is missed.
 
 use genuma_machine::processor::prefetch;
+use genuma_reads::packed::Packed;
 use genuma_reads::{Mate, dna};
 
 use crate::MAX_K;
@@ -70,12 +71,17 @@ impl Sieve {
     }
 
     /// Calls `each` with the stretches of `seq`, in order and apart from each other, that may hold one of the k-mers: all that do lie whole
-    /// in one of them. Foreign letters are in none.
+    /// in one of them. Foreign letters are in none. Returns the packed bases.
     #[inline]
-    pub fn sift(&self, seq: &[u8], sifter: &mut Sifter, mut each: impl FnMut(std::ops::Range<usize>)) {
+    pub fn sift<'a>(
+        &self,
+        seq: &[u8],
+        sifter: &'a mut Sifter,
+        mut each: impl FnMut(std::ops::Range<usize>),
+    ) -> Packed<'a> {
         let Sifter { cutter, pieces } = sifter;
         pieces.clear();
-        cutter.cut(Mate { seq, qual: seq }, |piece| {
+        let packed = cutter.cut(Mate { seq, qual: seq }, |piece| {
             prefetch(&self.words[place(piece.minimizer, self.shift).0]);
             pieces.push(piece);
         });
@@ -94,6 +100,7 @@ impl Sieve {
             }
         }
         open.into_iter().for_each(|kmers| each(bases(kmers)));
+        packed
     }
 }
 

@@ -4,11 +4,11 @@
 //! bases, four a byte, the first in the highest bits; the unused bits of the last byte are zero.
 
 use genuma_machine::processor::widest;
+use genuma_reads::packed::{Codes, Packed, WORD, after};
 use genuma_reads::{Mate, dna};
 
 use crate::encode::{mask, revcomp};
 use crate::minimizer::Minimizers;
-use crate::packed::{Codes, Packed, WORD};
 
 /// Bits of a record's first byte that hold the number of k-mers less one; the others hold the sample.
 const KMER_BITS: u32 = 5;
@@ -88,24 +88,18 @@ impl Cutter {
     }
 }
 
-impl Packed<'_> {
-    /// Writes the record of `piece` at the start of `out` (at least [`MAX_RECORD`] bytes) and returns its length.
+impl SuperKmer {
+    /// Writes its record, of the `read` it was cut from, at the start of `out` (at least [`MAX_RECORD`] bytes) and returns the length.
     #[inline]
-    pub fn write_record(&self, piece: SuperKmer, k: u32, sample: u8, out: &mut [u8]) -> usize {
-        let bases = piece.kmers + k as usize - 1;
+    pub fn write_record(self, read: Packed<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
+        let bases = self.kmers + k as usize - 1;
         let [first, second] =
-            [0, WORD].map(|from| self.word(piece.start + from) & !mask_below(bases.saturating_sub(from)));
-        out[0] = (sample << KMER_BITS) | (piece.kmers - 1) as u8;
+            [0, WORD].map(|from| read.word(self.start + from) & !after(bases.saturating_sub(from).min(WORD)));
+        out[0] = (sample << KMER_BITS) | (self.kmers - 1) as u8;
         out[1..9].copy_from_slice(&first.to_be_bytes());
         out[9..17].copy_from_slice(&second.to_be_bytes());
-        record_bytes(piece.kmers, k)
+        record_bytes(self.kmers, k)
     }
-}
-
-/// The bits of a word of 32 bases after its first `bases`.
-#[inline]
-fn mask_below(bases: usize) -> u64 {
-    if bases >= WORD { 0 } else { u64::MAX >> (2 * bases) }
 }
 
 const _: () = assert!(MAX_RECORD == 17);
@@ -231,7 +225,7 @@ mod tests {
         let packed = cutter.cut(Mate { seq, qual }, |piece| pieces.push(piece));
         for &piece in &pieces {
             let mut record = [0xffu8; MAX_RECORD];
-            let len = packed.write_record(piece, k, sample, &mut record);
+            let len = piece.write_record(packed, k, sample, &mut record);
             bytes.extend_from_slice(&record[..len]);
         }
         (bytes, pieces)

@@ -13,6 +13,8 @@ mod batch;
 
 mod read_batch;
 
+pub mod packed;
+
 mod trim;
 
 mod pipeline;

@@ -5,10 +5,12 @@
 //! other's fragment ends. That tells the fragment's length to the base, whatever the adapter; known adapters are looked
 //! for besides, for mates too poor to compare. Nothing is ever cut in the middle or at the start of a read.
 
+use genuma_machine::processor::widest;
 use serde::{Deserialize, Serialize};
 
 use crate::batch::{Mate, Pair};
 use crate::dna;
+use crate::packed::{Codes, Packed, WORD, reversed};
 
 /// Bases of a seed by which the mates' overlap is found.
 const SEED: usize = 16;
@@ -77,7 +79,7 @@ impl Trimmed {
 #[derive(Debug, Default)]
 pub struct Trimmer {
     counts: Trimmed,
-    coded: [Coded; 2],
+    reads: [Codes; 2],
 }
 
 fn shortened(mate: Mate<'_>, len: usize) -> Mate<'_> {
@@ -105,58 +107,7 @@ fn before_dark(seq: &[u8]) -> usize {
     if seq.len() - start >= DARK { start } else { seq.len() }
 }
 
-/// Bases of a mate as numbers, and what is looked for in them.
-#[derive(Debug, Default)]
-struct Coded {
-    /// Two-bit codes; what is no base counts as one, as seeds are checked afterwards.
-    codes: Vec<u8>,
-    /// For each base the word of [`SEED`] bases from there on; past the end there is A.
-    words: Vec<u32>,
-    /// Words half as long, while they are made.
-    halves: Vec<u32>,
-}
-
-impl Coded {
-    /// Reads a sequence, in loops that compilers make vectors of.
-    fn load(&mut self, seq: &[u8]) {
-        let Coded { codes, words, halves } = self;
-        codes.clear();
-        codes.extend(seq.iter().map(|b| (b >> 1 ^ b >> 2) & 3));
-        words.clear();
-        words.extend(codes.iter().map(|&code| u32::from(code)));
-        words.resize(seq.len() + SEED, 0);
-        for bases in [1, 2, 4, 8] {
-            std::mem::swap(words, halves);
-            words.clear();
-            words
-                .extend(halves.iter().zip(&halves[bases..]).map(|(here, there)| here << (2 * bases) | there));
-        }
-    }
-
-    /// Words of so many bases and more that the sequence holds whole; the rest of each is of no account.
-    fn words(&self, bases: usize) -> &[u32] {
-        &self.words[..(self.codes.len() + 1).saturating_sub(bases)]
-    }
-}
-
-/// Where words are that `wanted` wants, in order.
-fn find(words: &[u32], wanted: impl Fn(u32) -> bool + Copy) -> impl Iterator<Item = usize> {
-    const BLOCK: usize = 16;
-    (0..).step_by(BLOCK).zip(words.chunks(BLOCK)).flat_map(move |(start, words)| {
-        let any = words.iter().fold(false, |any, &word| any | wanted(word));
-        let words = if any { words } else { &[] };
-        (start..).zip(words).filter(move |(_, word)| wanted(**word)).map(|(at, _)| at)
-    })
-}
-
-/// The reverse complement of [`SEED`] bases.
-fn reversed(word: u32) -> u32 {
-    let x = !word;
-    let x = ((x >> 2) & 0x3333_3333) | ((x & 0x3333_3333) << 2);
-    let x = ((x >> 4) & 0x0f0f_0f0f) | ((x & 0x0f0f_0f0f) << 4);
-    x.swap_bytes()
-}
-
+/// The first [`MARK`] bases of each adapter.
 const MARKS: [u32; ADAPTERS.len()] = {
     let mut marks = [0; ADAPTERS.len()];
     let mut i = 0;
@@ -187,6 +138,77 @@ fn alike<'a>(a: impl Iterator<Item = &'a u8>, b: impl Iterator<Item = &'a u8>) -
     differing * 6 <= all
 }
 
+/// The [`SEED`] bases from base `at` on.
+#[inline(always)]
+fn seed(read: Packed<'_>, at: usize) -> u32 {
+    (read.word(at) >> (2 * (WORD - SEED))) as u32
+}
+
+/// Bases that are looked for in a mate.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    /// Reverse complements of the first two seeds of the other mate.
+    seeds: Option<[u32; 2]>,
+    /// The reverse complement of its own last seed.
+    fold: Option<u32>,
+}
+
+/// What may be in a mate: where it is not seen it is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    seeds: bool,
+    fold: bool,
+    adapter: bool,
+}
+
+impl Wanted {
+    fn of(mate: &Codes, other: &Codes) -> Wanted {
+        let bases = mate.codes().len();
+        let holds_two = |mate: &Codes| mate.codes().len() >= 2 * SEED;
+        Wanted {
+            seeds: holds_two(other).then(|| [0, SEED].map(|at| reversed(seed(other.packed(), at)))),
+            fold: holds_two(mate).then(|| reversed(seed(mate.packed(), bases - SEED))),
+        }
+    }
+
+    /// Looks at all bases of a mate; what hangs over its end may be seen too.
+    fn look(&self, mate: &Codes) -> Seen {
+        let mut seen = Seen { seeds: false, fold: false, adapter: false };
+        widest(
+            #[inline(always)]
+            || seen = self.look_scalar(mate),
+        );
+        seen
+    }
+
+    /// [`Wanted::look`], whatever the processor.
+    #[inline(always)]
+    fn look_scalar(&self, mate: &Codes) -> Seen {
+        let (read, bases) = (mate.packed(), mate.codes().len());
+        let [first, second] = self.seeds.unwrap_or_default();
+        let fold = self.fold.unwrap_or_default();
+        // What is nothing somewhere is there. The smallest of each lane needs no branch.
+        let [mut seeds, mut folds, mut marks] = [[u32::MAX; WORD]; 3];
+        for at in (0..bases).step_by(WORD) {
+            let words = read.sixteens(at);
+            for i in 0..WORD {
+                seeds[i] = seeds[i].min(words[i] ^ first).min(words[i] ^ second);
+                folds[i] = folds[i].min(words[i] ^ fold);
+                let mark = words[i] >> (2 * (SEED - MARK));
+                for wanted in MARKS {
+                    marks[i] = marks[i].min(mark ^ wanted);
+                }
+            }
+        }
+        let any = |lanes: [u32; WORD]| lanes.into_iter().fold(u32::MAX, u32::min) == 0;
+        Seen {
+            seeds: self.seeds.is_some() && any(seeds),
+            fold: self.fold.is_some() && any(folds),
+            adapter: any(marks),
+        }
+    }
+}
+
 impl Trimmer {
     /// What was cut so far.
     pub fn counts(&self) -> Trimmed {
@@ -203,13 +225,27 @@ impl Trimmer {
             counts.tail_bases += (mate.seq.len() - kept) as u64;
             *mate = shortened(*mate, kept);
         }
-        for (mate, coded) in mates.iter().zip(&mut self.coded) {
-            coded.load(mate.seq);
+        for (mate, read) in mates.iter().zip(&mut self.reads) {
+            read.load(mate.seq, mate.qual, 0);
         }
-        let [one, two] = &self.coded;
-        let by_mates = fragment_by_mates(one, two);
-        counts.folded += u64::from(folds(one)) + u64::from(folds(two));
-        if let Some(fragment) = by_mates.or_else(|| fragment_by_adapter([one, two])) {
+        let [one, two] = &self.reads;
+        let wanted = [Wanted::of(one, two), Wanted::of(two, one)];
+        let seen = [wanted[0].look(one), wanted[1].look(two)];
+        // Few pairs go on from here: what is not seen is not looked for.
+        let seeds = |i: usize| wanted[i].seeds.filter(|_| seen[i].seeds);
+        let by_mates = || {
+            let in_two = seeds(1).and_then(|seeds| by_seeds(seeds, one, two));
+            in_two.or_else(|| seeds(0).and_then(|seeds| by_seeds(seeds, two, one)))
+        };
+        let by_adapter = || {
+            let mates = [one, two].into_iter().zip(&seen).filter(|(_, seen)| seen.adapter);
+            mates.filter_map(|(mate, _)| adapter(mate)).min()
+        };
+        for (i, read) in self.reads.iter().enumerate() {
+            let fold = wanted[i].fold.filter(|_| seen[i].fold);
+            counts.folded += u64::from(fold.is_some_and(|seed| folds(seed, read)));
+        }
+        if let Some(fragment) = by_mates().or_else(by_adapter) {
             counts.adapters += 1;
             for mate in &mut mates {
                 let kept = mate.seq.len().min(fragment);
@@ -224,21 +260,21 @@ impl Trimmer {
         }
         Pair { mates, ..pair }
     }
+
+    /// The bases of the last pair, and what was cut behind them.
+    pub fn packed(&self) -> [Packed<'_>; 2] {
+        self.reads.each_ref().map(Codes::packed)
+    }
 }
 
-/// Length of a fragment that ends inside a mate, by the overlap of both.
-fn fragment_by_mates(one: &Coded, two: &Coded) -> Option<usize> {
-    by_seeds(one, two).or_else(|| by_seeds(two, one))
-}
-
-/// Looks in `read` for the reverse complements of two seeds at the start of its `mate`.
-fn by_seeds(mate: &Coded, read: &Coded) -> Option<usize> {
-    let [Some(&first), Some(&second)] = [0, SEED].map(|at| mate.words(SEED).get(at)) else { return None };
-    let seeds = [first, second].map(reversed);
-    find(read.words(SEED), |word| word == seeds[0] || word == seeds[1]).find_map(|at| {
-        let mut fragments =
-            (1..).zip(seeds).filter(|(_, seed)| read.words[at] == *seed).map(|(i, _)| at + i * SEED);
-        fragments.find(|&fragment| is_fragment(&mate.codes, &read.codes, fragment))
+/// Length of a fragment that ends inside a mate, by the overlap of both: looks in `read` for the reverse complements of two seeds
+/// at the start of its `mate`.
+fn by_seeds(seeds: [u32; 2], mate: &Codes, read: &Codes) -> Option<usize> {
+    let starts = 0..(read.codes().len() + 1).saturating_sub(SEED);
+    starts.into_iter().find_map(|at| {
+        let here = seed(read.packed(), at);
+        let mut fragments = (1..).zip(seeds).filter(|(_, seed)| here == *seed).map(|(i, _)| at + i * SEED);
+        fragments.find(|&fragment| is_fragment(mate.codes(), read.codes(), fragment))
     })
 }
 
@@ -249,7 +285,7 @@ fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
     }
     // Base i of one faces base fragment - 1 - i of two.
     let first = fragment.saturating_sub(two.len());
-    let opposite: Vec<u8> = two[..fragment.min(two.len())].iter().rev().map(|c| 3 - c).collect();
+    let opposite: Vec<u8> = two[..fragment.min(two.len())].iter().rev().map(|c| c ^ 3).collect();
     if !alike(one[first..fragment.min(one.len())].iter(), opposite.iter()) {
         return false;
     }
@@ -264,15 +300,14 @@ fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
 /// Longest unit of a tandem repeat, which may read alike on both strands.
 const UNIT: usize = 6;
 
-/// Whether the end of a read is the reverse complement of an earlier part of it.
-fn folds(read: &Coded) -> bool {
-    let Coded { codes, words, .. } = read;
+/// Whether the end of a read, its reverse complement given, is that of an earlier part of it.
+fn folds(end: u32, read: &Codes) -> bool {
+    let codes = read.codes();
     let Some(last) = codes.len().checked_sub(SEED).filter(|&last| last >= SEED) else { return false };
-    let seed = reversed(words[last]);
-    let Some(at) = find(&words[..=last - SEED], |word| word == seed).next() else { return false };
+    let Some(at) = (0..=last - SEED).find(|&at| seed(read.packed(), at) == end) else { return false };
     // From the seed on both arms go inwards, to where the strand turns.
     let arm = (last - at) / 2;
-    let backwards: Vec<u8> = codes[codes.len() - arm..].iter().rev().map(|c| 3 - c).collect();
+    let backwards: Vec<u8> = codes[codes.len() - arm..].iter().rev().map(|c| c ^ 3).collect();
     let end = &codes[last..];
     let repeats = (1..=UNIT).any(|unit| end[unit..].iter().zip(end).filter(|(a, b)| a != b).count() <= 2);
     !repeats && alike(codes[at..at + arm].iter().take(2 * SEED), backwards.iter())
@@ -286,10 +321,66 @@ fn is_adapter(codes: &[u8]) -> bool {
     })
 }
 
-/// Where a known adapter begins in either mate.
-fn fragment_by_adapter(mates: [&Coded; 2]) -> Option<usize> {
-    let marked =
-        |word: u32| MARKS.iter().fold(false, |any, &mark| any | (word >> (2 * (SEED - MARK)) == mark));
-    let begins = |mate: &Coded| find(mate.words(MARK), marked).find(|&at| is_adapter(&mate.codes[at..]));
-    mates.into_iter().filter_map(begins).min()
+/// Where a known adapter begins in a mate.
+fn adapter(mate: &Codes) -> Option<usize> {
+    let marked = |at: &usize| MARKS.contains(&(seed(mate.packed(), *at) >> (2 * (SEED - MARK))));
+    let mut starts = (0..(mate.codes().len() + 1).saturating_sub(MARK)).filter(marked);
+    starts.find(|&at| is_adapter(&mate.codes()[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_mate_is_seen_by_all_processors() {
+        let mut seed = 3u64;
+        let mut below = |n: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        let mut found = [0; 3];
+        for round in 0..6_000 {
+            let mut mates = [0, 1].map(|_| {
+                let len = below(200) as usize;
+                (0..len)
+                    .map(|_| b"ACGTN"[below(if round % 7 == 0 { 5 } else { 4 }) as usize])
+                    .collect::<Vec<u8>>()
+            });
+            // An adapter, a piece of the other mate and one of its own, somewhere.
+            let inserted = match round % 4 {
+                0 => ADAPTERS[below(6) as usize][..MARK].to_vec(),
+                1 => dna::revcomp(&mates[1][..mates[1].len().min(SEED)]),
+                2 => dna::revcomp(&mates[0][mates[0].len().saturating_sub(SEED)..]),
+                _ => Vec::new(),
+            };
+            let at = below(mates[0].len() as u64 + 1) as usize;
+            mates[0].splice(at..at, inserted);
+            let [one, two] = mates.each_ref().map(|seq| {
+                let mut codes = Codes::default();
+                codes.load(seq, seq, 0);
+                codes
+            });
+            let wanted = Wanted::of(&one, &two);
+            let seen = wanted.look(&one);
+            assert_eq!(seen, wanted.look_scalar(&one));
+            // By letters, where what is no base counts as A.
+            let letters =
+                |seq: &[u8]| seq.iter().map(|&b| if b == b'N' { b'A' } else { b }).collect::<Vec<u8>>();
+            let [one, two] = mates.each_ref().map(|seq| letters(seq));
+            let holds = |piece: &[u8]| one.windows(piece.len()).any(|window| window == piece);
+            let seeds = two.len() >= 2 * SEED
+                && [0, SEED].iter().any(|&at| holds(&dna::revcomp(&two[at..at + SEED])));
+            let fold = one.len() >= 2 * SEED && holds(&dna::revcomp(&one[one.len() - SEED..]));
+            let adapter = ADAPTERS.iter().any(|adapter| holds(&adapter[..MARK]));
+            for (n, (seen, is)) in
+                found.iter_mut().zip([(seen.seeds, seeds), (seen.fold, fold), (seen.adapter, adapter)])
+            {
+                assert!(seen || !is, "{round}");
+                assert!(!seen || is || round % 7 == 0, "{round}: seen where it is not");
+                *n += usize::from(is);
+            }
+        }
+        assert!(found.iter().all(|&n| n > 800), "{found:?}");
+    }
 }

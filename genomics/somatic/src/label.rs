@@ -75,16 +75,19 @@ impl Spelling {
 
 impl Prepare for Spelling {
     fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
-        let pair = self.trimmers[usize::from(sample)].trim(pair);
-        pair.mates.iter().for_each(|mate| tract::write(mate.seq, self.k, added));
+        let trimmer = &mut self.trimmers[usize::from(sample)];
+        let pair = trimmer.trim(pair);
+        for (mate, packed) in pair.mates.iter().zip(trimmer.packed()) {
+            tract::write(mate.seq, packed, self.k, added);
+        }
         pair
     }
 }
 
 /// The interesting k-mers of one read, appended to `out` by position; repeats that were spelled come last.
 pub fn hits(seq: &[u8], sought: &Sought, looking: &mut Looking, out: &mut Vec<KmerHit>) {
-    sought.find(seq, looking, out);
-    tract::for_each(seq, |tract| {
+    let packed = sought.find(seq, looking, out);
+    tract::for_each(seq, packed, |tract| {
         let hit =
             tract::spell(seq, tract, sought.k()).and_then(|s| sought.rank(s.kmer).map(|rank| (s, rank)));
         out.extend(hit.map(|(s, rank)| KmerHit {

@@ -264,7 +264,9 @@ impl Index {
         hits: &mut Vec<KmerHit>,
     ) -> Option<Kept> {
         hits.clear();
-        pair.mates.iter().for_each(|mate| self.sought.find(mate.seq, looking, hits));
+        for mate in pair.mates {
+            self.sought.find(mate.seq, looking, hits);
+        }
         if hits.is_empty() {
             return None;
         }
@@ -302,7 +304,9 @@ impl Index {
     pub fn thin(&self, pair: &mut Kept, deep: &Deep, looking: &mut Looking, hits: &mut Vec<KmerHit>) {
         let (lot, sample) = (lot(&pair.name), usize::from(pair.sample));
         hits.clear();
-        pair.mates.iter().for_each(|mate| self.sought.find(&mate.seq, looking, hits));
+        for mate in &pair.mates {
+            self.sought.find(&mate.seq, looking, hits);
+        }
         pair.contigs.clear();
         for hit in hits {
             let own = deep.kmers[hit.rank as usize][sample];

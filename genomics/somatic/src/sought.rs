@@ -5,6 +5,7 @@
 
 use genuma_kmers::encode::kmers;
 use genuma_kmers::{Sieve, Sifter};
+use genuma_reads::packed::Packed;
 use serde::{Deserialize, Serialize};
 
 use crate::kmer_map::KmerMap;
@@ -67,15 +68,20 @@ impl Sought {
         self.map.get(kmer)
     }
 
-    /// Those that a sequence holds, appended to `out` by position.
-    pub fn find(&self, seq: &[u8], Looking(sifter): &mut Looking, out: &mut Vec<KmerHit>) {
+    /// Those that a sequence holds, appended to `out` by position. Returns the sequence's packed bases.
+    pub fn find<'a>(
+        &self,
+        seq: &[u8],
+        Looking(sifter): &'a mut Looking,
+        out: &mut Vec<KmerHit>,
+    ) -> Packed<'a> {
         let Sought { k, map, sieve } = self;
         sieve.sift(seq, sifter, |stretch| {
             let from = stretch.start;
             let all = kmers(&seq[stretch], *k)
                 .map(|(at, kmer)| (((from + at) as u32, kmer.forward <= kmer.reverse), kmer.canonical()));
             map.get_all(all, |(at, forward), rank| out.push(KmerHit { at, span: *k, rank, forward }));
-        });
+        })
     }
 }
 

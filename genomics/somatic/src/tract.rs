@@ -7,6 +7,7 @@
 
 use genuma_kmers::encode::{mask, pack, revcomp, unpack};
 use genuma_kmers::widest;
+use genuma_reads::packed::{Packed, WORD, after};
 
 /// Longest unit of a tandem repeat, bases.
 pub const LONGEST_UNIT: usize = 6;
@@ -40,49 +41,62 @@ impl Tract {
 /// Bases compared at once to find repeats.
 const BLOCK: usize = 4;
 
-/// Bases looked at together, and how far windows are apart, so that each run lies whole in one.
-const WINDOW: usize = 80;
-const APART: usize = WINDOW - RUN - LONGEST_UNIT + 1;
 /// Bases in a row that equal those a unit behind them, in any tract: [`SHORTEST`] less a unit of five.
 const RUN: usize = 11;
+/// How far windows of a word are apart, so that each run and the bases behind it lie whole in one.
+const APART: usize = WORD / 2;
+const _: () = assert!(APART - 1 + RUN + LONGEST_UNIT <= WORD);
+/// Windows looked at together.
+const WINDOWS: usize = 8;
 
-/// Whether the window holds [`RUN`] bases in a row that equal those a unit behind.
+/// Whether a window of a read with so many bases, packed, holds [`RUN`] bases in a row that equal those a unit behind: not nothing if so.
 #[inline(always)]
-fn holds_run(window: &[u8; WINDOW]) -> bool {
+fn runs(window: u64, bases: usize) -> u64 {
     let mut any = 0;
     for unit in 1..=LONGEST_UNIT {
-        // Runs of 1, 2, 4, 8 and at last 11 from each base on; there are none from beyond the window.
-        let mut runs = [0u8; WINDOW + 4];
-        for i in 0..WINDOW - unit {
-            runs[i] = u8::from(window[i] == window[i + unit]);
-        }
+        let differ = window ^ (window << (2 * unit));
+        // A bit for each base that has another one behind it.
+        let within = !after(bases.saturating_sub(unit)) & 0x5555_5555_5555_5555;
+        let mut runs = !(differ | (differ >> 1)) & within;
+        // Runs of 1, 2, 4, 8 and at last 11 from each base on.
         for step in [1, 2, 4, RUN - 8] {
-            for i in 0..WINDOW {
-                runs[i] &= runs[i + step];
-            }
+            runs &= runs << (2 * step);
         }
-        any |= runs.iter().fold(0, |any, run| any | run);
+        any |= runs;
     }
-    any != 0
+    any
 }
 
-/// Whether there may be a tract in a sequence. In most reads there is none, and this tells it of many bases at once.
-fn may_repeat(seq: &[u8]) -> bool {
-    let Some(last) = seq.last_chunk::<WINDOW>() else { return true };
+/// Whether there may be a tract in the first `bases` bases. In most reads there is none, and this tells it of many bases at once.
+#[inline(always)]
+fn may_repeat_scalar(read: Packed<'_>, bases: usize) -> bool {
+    let mut any = [0; WINDOWS];
+    for at in (0..bases).step_by(APART * WINDOWS) {
+        let (mut windows, mut left) = ([0; WINDOWS], [0; WINDOWS]);
+        for i in 0..WINDOWS {
+            windows[i] = read.word(at + i * APART);
+            left[i] = bases.saturating_sub(at + i * APART).min(WORD);
+        }
+        for i in 0..WINDOWS {
+            any[i] |= runs(windows[i], left[i]);
+        }
+    }
+    any != [0; WINDOWS]
+}
+
+/// The same with the widest vectors there are.
+fn may_repeat(read: Packed<'_>, bases: usize) -> bool {
     let mut may = false;
     widest(
         #[inline(always)]
-        || {
-            let mut windows = seq.windows(WINDOW).step_by(APART).filter_map(<[u8]>::first_chunk);
-            may = windows.any(holds_run) || holds_run(last);
-        },
+        || may = may_repeat_scalar(read, bases),
     );
     may
 }
 
-/// Calls `each` with every tract of [`SHORTEST`] bases or more, by start.
-pub fn for_each(seq: &[u8], each: impl FnMut(Tract)) {
-    if may_repeat(seq) {
+/// Calls `each` with every tract of [`SHORTEST`] bases or more, by start. `read` is packed what `seq` begins with.
+pub fn for_each(seq: &[u8], read: Packed<'_>, each: impl FnMut(Tract)) {
+    if may_repeat(read, seq.len()) {
         look_for_each(seq, each);
     }
 }
@@ -162,9 +176,9 @@ pub fn spell(seq: &[u8], tract: Tract, k: u32) -> Option<Spelled> {
     Some(Spelled { at, span: tract.bases() + 2 * FLANK, kmer, forward })
 }
 
-/// Appends the letters of every tract of a read, k each.
-pub fn write(seq: &[u8], k: u32, out: &mut Vec<u8>) {
-    for_each(seq, |tract| {
+/// Appends the letters of every tract of a read, k each; `read` is as [`for_each`] has it.
+pub fn write(seq: &[u8], read: Packed<'_>, k: u32, out: &mut Vec<u8>) {
+    for_each(seq, read, |tract| {
         if let Some(spelled) = spell(seq, tract, k) {
             out.extend(unpack(spelled.kmer, k));
         }
@@ -175,10 +189,17 @@ pub fn write(seq: &[u8], k: u32, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use genuma_reads::dna;
+    use genuma_reads::packed::Codes;
+
+    fn coded(seq: &[u8]) -> Codes {
+        let mut codes = Codes::default();
+        codes.load(seq, seq, 0);
+        codes
+    }
 
     fn found(seq: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut all = Vec::new();
-        for_each(seq, |t| all.push((t.start, t.end, t.unit)));
+        for_each(seq, coded(seq).packed(), |t| all.push((t.start, t.end, t.unit)));
         all
     }
 
@@ -221,10 +242,11 @@ mod tests {
             let mut expected = Vec::new();
             look_for_each(&seq, |t| expected.push((t.start, t.end, t.unit)));
             assert_eq!(found(&seq), expected, "{}", String::from_utf8_lossy(&seq));
-            if seq.len() >= WINDOW {
-                with += usize::from(!expected.is_empty());
-                without += usize::from(!may_repeat(&seq));
-            }
+            let codes = coded(&seq);
+            let may = may_repeat(codes.packed(), seq.len());
+            assert_eq!(may, may_repeat_scalar(codes.packed(), seq.len()));
+            with += usize::from(!expected.is_empty());
+            without += usize::from(!may);
         }
         assert!(with > 2_000 && without > 7_000, "{with} {without}");
     }
@@ -236,7 +258,7 @@ mod tests {
         };
         let spelled = |seq: &[u8]| {
             let mut all = Vec::new();
-            for_each(seq, |t| all.extend(spell(seq, t, 31)));
+            for_each(seq, coded(seq).packed(), |t| all.extend(spell(seq, t, 31)));
             assert_eq!(all.len(), 1);
             all[0]
         };
@@ -249,7 +271,7 @@ mod tests {
         let stem = |kmer: u64| (kmer >> 2 & mask(29)).min(revcomp(kmer >> 2 & mask(29), 29));
         assert_eq!(stem(longer.kmer), stem(one.kmer));
         let mut letters = Vec::new();
-        write(&read(12), 31, &mut letters);
+        write(&read(12), coded(&read(12)).packed(), 31, &mut letters);
         assert_eq!(pack(&letters), Some(one.kmer));
     }
 
@@ -259,7 +281,7 @@ mod tests {
         let repeat = b"CA".repeat(12);
         let spelled = |seq: &[u8]| {
             let mut letters = Vec::new();
-            write(seq, 31, &mut letters);
+            write(seq, coded(seq).packed(), 31, &mut letters);
             letters.len() / 31
         };
         assert_eq!(spelled(&[left, &repeat, right].concat()), 1);
@@ -277,7 +299,8 @@ mod tests {
         let (left, right) = (b"TTGACCATGCAAGTCCGTAA", b"GGATTACCGTGCATTAGCAAT");
         let kmer = |left: &[u8], repeat: &[u8], right: &[u8]| {
             let mut letters = Vec::new();
-            write(&[left, repeat, right].concat(), 31, &mut letters);
+            let seq = [left, repeat, right].concat();
+            write(&seq, coded(&seq).packed(), 31, &mut letters);
             pack(&letters).unwrap()
         };
         let stem = |kmer: u64| (kmer >> 2 & mask(29)).min(revcomp(kmer >> 2 & mask(29), 29));

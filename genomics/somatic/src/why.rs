@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use genuma_kmers::encode::{kmers, unpack};
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
+use genuma_reads::packed::Codes;
 use genuma_reads::{NORMAL, Pair, TUMOUR};
 
 use crate::assemble::Contig;
@@ -101,7 +102,9 @@ fn spelled(change: &Change, genome: &Reference) -> (Vec<u8>, Vec<Vec<u8>>) {
 /// Canonical k-mers of a sequence, and the spellings of its long repeats.
 fn canonical(seq: &[u8], k: u32) -> HashSet<u64> {
     let mut all: HashSet<u64> = kmers(seq, k).map(|(_, kmer)| kmer.canonical()).collect();
-    tract::for_each(seq, |t| all.extend(tract::spell(seq, t, k).map(|s| s.kmer)));
+    let mut read = Codes::default();
+    read.load(seq, seq, 0);
+    tract::for_each(seq, read.packed(), |t| all.extend(tract::spell(seq, t, k).map(|s| s.kmer)));
     all
 }
 

@@ -1,10 +1,13 @@
 //! Reads as codes and as words of two bits a base.
 
 use genuma_machine::processor::widest;
-use genuma_reads::dna;
+
+use crate::dna;
 
 /// Bases of a word.
 pub const WORD: usize = 32;
+/// And of half of one.
+const HALF: usize = WORD / 2;
 
 /// A read in two forms; keeps its memory between reads.
 #[derive(Debug, Default)]
@@ -84,7 +87,7 @@ fn packed(codes: [u8; 8]) -> u64 {
 }
 
 /// The bases of a read, two bits each.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Packed<'a> {
     words: &'a [u64],
 }
@@ -98,12 +101,49 @@ impl Packed<'_> {
         // Shifting by 64 is not defined, so the second word moves in two steps.
         (here << shift) | ((next >> 1) >> (63 - shift))
     }
+
+    /// For each of 32 bases from base `at` on the 16 bases that begin there, as in [`Packed::word`].
+    #[inline(always)]
+    pub fn sixteens(&self, at: usize) -> [u32; WORD] {
+        let (here, next) = (self.word(at), self.word(at + WORD));
+        let halves = [(here >> 32) as u32, here as u32, (next >> 32) as u32];
+        let mut sixteens = [0; WORD];
+        for (to, half) in sixteens.as_chunks_mut::<HALF>().0.iter_mut().zip(halves.windows(2)) {
+            for (i, to) in (0..).zip(to) {
+                *to = (half[0] << (2 * i)) | (half[1] >> 1 >> (31 - 2 * i));
+            }
+        }
+        sixteens
+    }
+}
+
+/// The bits of a word of 32 bases after its first `bases`, 32 at most.
+#[inline(always)]
+pub fn after(bases: usize) -> u64 {
+    // Shifting by 64 is not defined, so the bits move in two steps.
+    u64::MAX >> bases >> bases
+}
+
+/// The reverse complement of 16 bases.
+#[inline(always)]
+pub fn reversed(bases: u32) -> u32 {
+    let x = !bases;
+    let x = ((x >> 2) & 0x3333_3333) | ((x & 0x3333_3333) << 2);
+    let x = ((x >> 4) & 0x0f0f_0f0f) | ((x & 0x0f0f_0f0f) << 4);
+    x.swap_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::random_bases;
+
+    fn random_bases(n: usize, mut seed: u64) -> Vec<u8> {
+        let mut next = || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(seed >> 62) as usize]
+        };
+        (0..n).map(|_| next()).collect()
+    }
 
     #[test]
     fn reads_are_coded_and_packed_alike_by_all_processors() {
@@ -132,5 +172,23 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn sixteen_bases_from_each_on_are_those_of_the_words() {
+        let seq = random_bases(150, 5);
+        let mut codes = Codes::default();
+        codes.load(&seq, &seq, 0);
+        for at in 0..160 {
+            let all = codes.packed().sixteens(at);
+            for (i, sixteen) in all.into_iter().enumerate() {
+                assert_eq!(sixteen, (codes.packed().word(at + i) >> 32) as u32, "base {at} + {i}");
+            }
+        }
+        let opposite = dna::revcomp(&seq[40..56]);
+        let mut turned = Codes::default();
+        turned.load(&opposite, &opposite, 0);
+        assert_eq!(reversed(codes.packed().sixteens(40)[0]), turned.packed().sixteens(0)[0]);
+        assert_eq!([0, 1, 31, 32].map(after), [u64::MAX, u64::MAX >> 2, 3, 0]);
     }
 }
