@@ -19,7 +19,7 @@ use sam::alignment::record_buf::data::field::Value;
 use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
 use crate::bgzf::Level;
-use crate::scan::Scan;
+use crate::scan::{APART, Part, Scan, choose, farthest};
 use crate::sort::{self, BamFile, Blocks, SortedBlock, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
@@ -57,6 +57,10 @@ pub struct Template<'a> {
     pub group: usize,
     /// Read 1 and read 2.
     pub mates: [Read<'a>; 2],
+    /// About where it is expected: sequences and positions. It may lie elsewhere.
+    pub places: &'a [(usize, usize)],
+    /// Mapping quality of what lies there, at most: what is known of these places.
+    pub quality: u8,
 }
 
 /// An `@RG` line: some reads of one sample.
@@ -90,8 +94,11 @@ pub struct Heading<'a> {
     pub program: Program<'a>,
 }
 
-/// Places `templates` by [`Scan::find_pairs`] and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too
-/// long for that); both are put into `set`. The bytes depend on the templates and their order, not on `threads`.
+/// Places `templates` and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too long for that); both are
+/// put into `set`. The bytes depend on the templates and their order, not on `threads`.
+///
+/// A template is looked for about its places first, with those of its neighbours in the list, which should be near; of reads that do not lie there
+/// the whole reference is asked, once for all of them that memory has room for.
 ///
 /// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
 /// at its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (the other pieces). The records are held in memory: about
@@ -145,45 +152,133 @@ impl Heading<'_> {
     }
 }
 
-/// Templates whose hits are in memory together, and those of them that are handed to a thread at a time. A scan takes them in as many turns as its
-/// memory asks for.
+/// Templates that are looked for together about their places, and those of the others whose hits are in memory together; a scan takes them in as many
+/// turns as its memory asks for. And templates that are handed to a thread at a time.
+const NEIGHBOURS: usize = 8 << 10;
 const PORTION: usize = 256 << 10;
 const CHUNK: usize = 256;
+/// Bases beside a place in which its templates are looked for: mates are seldom farther apart.
+const BESIDE: usize = 1_500;
 
-/// Places all templates from several threads; the blocks come back in their order.
+/// Bases about the places of some templates.
+fn parts(templates: &[Template<'_>], genome: &Reference) -> Vec<Part> {
+    let about = |&(chrom, at): &(usize, usize)| {
+        (chrom, at.saturating_sub(BESIDE)..(at + BESIDE).min(genome.contigs[chrom].seq.len()))
+    };
+    let mut parts: Vec<Part> = templates.iter().flat_map(|template| template.places).map(about).collect();
+    parts.sort_unstable_by_key(|(chrom, range)| (*chrom, range.start));
+    parts.dedup_by(|(chrom, range), (before, kept)| {
+        let joined = *chrom == *before && range.start <= kept.end;
+        if joined {
+            kept.end = kept.end.max(range.end);
+        }
+        joined
+    });
+    parts
+}
+
+/// Whether a read lies where one of its hits is: half of it does, or there is too little of it to lie anywhere.
+fn lies(mate: &Read<'_>, hits: &[Hit]) -> bool {
+    mate.seq.is_empty() || hits.iter().any(|hit| hit.score as usize * 2 >= mate.seq.len())
+}
+
+/// Placing templates, and what came of it.
+struct Placing<'a> {
+    heading: &'a Heading<'a>,
+    header: &'a sam::Header,
+    threads: usize,
+    /// How far mates lie apart.
+    apart: usize,
+    /// Reads of which places were not looked at, or not kept.
+    crowded: u64,
+    unkept: u64,
+    blocks: Vec<SortedBlock>,
+}
+
+impl Placing<'_> {
+    /// The hits of the mates of some templates.
+    fn find(&mut self, templates: &[Template<'_>], scan: &Scan<'_>) -> Vec<[Vec<Hit>; 2]> {
+        let mates: Vec<&[u8]> =
+            templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq)).collect();
+        let found = scan.find(&mates);
+        (self.crowded, self.unkept) = (self.crowded + found.crowded, self.unkept + found.unkept);
+        let mut hits = found.hits.into_iter();
+        std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect()
+    }
+
+    /// Encodes templates with their hits.
+    fn write(&mut self, templates: &[(Template<'_>, [Vec<Hit>; 2])]) -> Result<(), Error> {
+        let &mut Placing { heading, header, threads, .. } = self;
+        let chunks: Vec<_> = templates.chunks(CHUNK).collect();
+        let encode = |(): &mut (), i: usize| {
+            let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
+            for (template, hits) in chunks[i] {
+                encoder.template(template, hits)?;
+            }
+            Ok::<_, Error>(Blocks::new(None).block(&encoder.out.into_inner())?)
+        };
+        self.blocks.extend(parallel::try_in_order(chunks.len(), threads, || (), encode)?);
+        Ok(())
+    }
+}
+
+/// Places all templates from several threads; which block comes when depends on the templates alone.
 fn map_all(
     heading: &Heading<'_>,
     header: &sam::Header,
     templates: &[Template<'_>],
     scan: &Scan<'_>,
 ) -> Result<Vec<SortedBlock>, Error> {
-    let (mut crowded, mut unkept, mut blocks) = (0, 0, Vec::new());
-    let lengths: Vec<usize> =
-        templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq.len())).collect();
-    let turns = lengths.chunks(2 * PORTION).map(|lengths| scan.expected(lengths));
-    scan.meter.expect_bytes(turns.sum());
-    for templates in templates.chunks(PORTION) {
-        let pairs: Vec<[&[u8]; 2]> =
-            templates.iter().map(|template| template.mates.map(|mate| mate.seq)).collect();
-        let found = scan.find_pairs(&pairs);
-        (crowded, unkept) = (crowded + found.crowded, unkept + found.unkept);
-        let chunks: Vec<_> = templates.chunks(CHUNK).zip(found.hits.chunks(CHUNK)).collect();
-        let encode = |(): &mut (), i: usize| {
-            let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
-            for (template, hits) in chunks[i].0.iter().zip(chunks[i].1) {
-                encoder.template(template, hits)?;
+    let lengths = |templates: &[Template<'_>]| -> Vec<usize> {
+        templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq.len())).collect()
+    };
+    let neighbours: Vec<(&[Template<'_>], Vec<Part>)> =
+        templates.chunks(NEIGHBOURS).map(|some| (some, parts(some, heading.genome))).collect();
+    let near = |parts| Scan { parts: Some(parts), ..*scan };
+    let passed = neighbours.iter().map(|(some, parts)| near(parts).expected(&lengths(some)));
+    scan.meter.expect_bytes(passed.sum());
+    let mut placing = Placing {
+        heading,
+        header,
+        threads: scan.threads,
+        apart: APART,
+        crowded: 0,
+        unkept: 0,
+        blocks: Vec::new(),
+    };
+    let mut elsewhere = Vec::new();
+    for (some, parts) in &neighbours {
+        let hits = placing.find(some, &near(parts));
+        placing.apart = farthest(&hits).unwrap_or(placing.apart);
+        let mut here = Vec::with_capacity(some.len());
+        for (&template, mut mates) in some.iter().zip(hits) {
+            if (0..2).all(|m| lies(&template.mates[m], &mates[m])) {
+                choose(&mut mates, placing.apart);
+                mates.iter_mut().flatten().for_each(|hit| hit.mapq = hit.mapq.min(template.quality));
+                here.push((template, mates));
+            } else {
+                elsewhere.push(template);
             }
-            Ok::<_, Error>(Blocks::new(None).block(&encoder.out.into_inner())?)
-        };
-        blocks.extend(parallel::try_in_order(chunks.len(), scan.threads, || (), encode)?);
+        }
+        placing.write(&here)?;
     }
-    if crowded + unkept > 0 {
+    let passed = elsewhere.chunks(PORTION).map(|some| scan.expected(&lengths(some)));
+    scan.meter.expect_bytes(passed.sum());
+    for some in elsewhere.chunks(PORTION) {
+        let mut hits = placing.find(some, scan);
+        hits.iter_mut().for_each(|mates| choose(mates, placing.apart));
+        let placed: Vec<_> = some.iter().copied().zip(hits).collect();
+        placing.write(&placed)?;
+    }
+    if placing.crowded + placing.unkept > 0 {
         tracing::info!(
-            "of the supporting reads {crowded} have a part that stands in so many places that these were not looked at, \
-             {unkept} one of whose places only the best were kept"
+            "of the supporting reads {} have a part that stands in so many places that these were not looked at, \
+             {} one of whose places only the best were kept",
+            placing.crowded,
+            placing.unkept
         );
     }
-    Ok(blocks)
+    Ok(placing.blocks)
 }
 
 /// One piece of a read on the genome.

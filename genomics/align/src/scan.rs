@@ -65,9 +65,10 @@ const TRIED: usize = 8;
 /// Points by which a hit has to be better than all others to be as sure as can be, and the quality of that.
 const SURE: i32 = 20;
 const SUREST: i32 = 60;
-/// What mates cost that do not lie as mates do, and how far apart those lie that do (bp) if too few say how far.
+/// How far apart mates lie (bp) if too few say how far.
+pub const APART: usize = 1_000;
+/// What mates cost that do not lie as mates do, and how many say how far.
 const UNPAIRED: i32 = 17;
-const APART: usize = 1_000;
 const FEWEST: usize = 20;
 
 /// Where sequences lie.
@@ -81,22 +82,17 @@ pub struct Found<T = Vec<Hit>> {
     pub unkept: u64,
 }
 
-/// Where mates lie.
-#[derive(Debug, Default)]
-pub struct FoundPairs {
-    /// Of each pair, as [`Found::hits`]; the first of each is the one that is believed.
-    pub hits: Vec<[Vec<Hit>; 2]>,
-    /// As [`Found::crowded`], of the mates.
-    pub crowded: u64,
-    /// As [`Found::unkept`], of the mates.
-    pub unkept: u64,
-}
+/// Some bases of one sequence of the reference.
+pub type Part = (usize, Range<usize>);
 
 /// A reference that goes past, and the means, on which what is found does not depend.
 #[derive(Debug, Clone, Copy)]
 pub struct Scan<'a> {
     /// The reference.
     pub genome: &'a Reference,
+    /// The parts of it that go past, each a sequence and its bases, in order and apart; all of it if there are none such. What begins in one goes on
+    /// beyond it.
+    pub parts: Option<&'a [Part]>,
     /// Threads, at least 1.
     pub threads: usize,
     /// Bytes that looking may take, 64 MB at least, beside what it gives back.
@@ -128,7 +124,29 @@ impl Scan<'_> {
     }
 
     fn bases(&self) -> u64 {
-        self.genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum()
+        match self.parts {
+            Some(parts) => parts.iter().map(|(_, range)| range.len() as u64).sum(),
+            None => self.genome.contigs.iter().map(|contig| contig.seq.len() as u64).sum(),
+        }
+    }
+
+    /// Pieces of what goes past.
+    fn chunks(&self) -> Vec<Part> {
+        let of = |(chrom, part): Part| {
+            let end = part.end;
+            part.step_by(CHUNK).map(move |from| (chrom, from..(from + CHUNK).min(end)))
+        };
+        let all = || {
+            let contigs = self.genome.contigs.iter().enumerate();
+            contigs.map(|(chrom, contig)| (chrom, 0..contig.seq.len())).collect()
+        };
+        self.parts.map_or_else(all, <[Part]>::to_vec).into_iter().flat_map(of).collect()
+    }
+
+    /// The bases of a piece, and those that k-mers which begin in it need behind it.
+    fn bases_of(&self, (chrom, range): &Part) -> &[u8] {
+        let seq = &self.genome.contigs[*chrom].seq;
+        &seq[range.start..(range.end + SEED - 1).min(seq.len())]
     }
 
     /// All that shares 22 bases and has [`LEAST`] points (1 for equal bases, −4 for different ones, −6−1 for a gap of up to 35), but of the bases
@@ -161,23 +179,6 @@ impl Scan<'_> {
             first += n;
         }
         found
-    }
-
-    /// The same for mates: of places that are about as good those are believed that lie as mates do.
-    ///
-    /// # Panics
-    /// As [`Scan::find`].
-    pub fn find_pairs(&self, pairs: &[[&[u8]; 2]]) -> FoundPairs {
-        let Found { hits, crowded, unkept } = self.find(pairs.as_flattened());
-        let mut hits: Vec<[Vec<Hit>; 2]> = {
-            let mut hits = hits.into_iter();
-            std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect()
-        };
-        let apart = farthest(&hits);
-        for mates in &mut hits {
-            choose(mates, apart);
-        }
-        FoundPairs { hits, crowded, unkept }
     }
 }
 
@@ -282,20 +283,6 @@ fn thin(laid: &mut Vec<Laid>, length: usize) -> bool {
     thinned
 }
 
-/// Pieces of the reference, each with bases enough for what begins in it.
-fn chunks(genome: &Reference) -> Vec<(usize, Range<usize>)> {
-    let of = |(chrom, contig): (usize, &genuma_reads::fasta::Contig)| {
-        let length = contig.seq.len();
-        (0..length).step_by(CHUNK).map(move |from| (chrom, from..(from + CHUNK + SEED - 1).min(length)))
-    };
-    genome.contigs.iter().enumerate().flat_map(of).collect()
-}
-
-/// Bases of a piece that the next one has not as well.
-fn whole(range: &Range<usize>) -> u64 {
-    range.len().min(CHUNK) as u64
-}
-
 impl Batch {
     fn new(sequences: &[&[u8]]) -> Batch {
         let (mut bases, mut turned, mut starts) = (Vec::new(), Vec::new(), vec![0]);
@@ -343,20 +330,19 @@ impl Batch {
     }
 
     /// The k-mers by which sequences are looked for, and of how many sequences some part has none.
-    fn rare(&self, &Scan { genome, threads, meter, .. }: &Scan<'_>) -> (Seeds, u64) {
+    fn rare(&self, scan: &Scan<'_>) -> (Seeds, u64) {
         let seeds = self.seeds(|_| true);
         let counts: Vec<AtomicU32> = (0..seeds.different()).map(|_| AtomicU32::new(0)).collect();
-        let chunks = chunks(genome);
+        let chunks = scan.chunks();
         let count = |group: &mut Group, i: usize| {
-            let (chrom, range) = chunks[i].clone();
-            seeds.look_up(group, &genome.contigs[chrom].seq[range], |number, _| {
+            seeds.look_up(group, scan.bases_of(&chunks[i]), |number, _| {
                 if counts[number].load(Relaxed) <= VERY_OFTEN {
                     counts[number].fetch_add(1, Relaxed);
                 }
             });
-            meter.add_bytes(whole(&chunks[i].1));
+            scan.meter.add_bytes(chunks[i].1.len() as u64);
         };
-        in_order(chunks.len(), threads, Group::default, count);
+        in_order(chunks.len(), scan.threads, Group::default, count);
         // How often that of each base stands there.
         let mut times = vec![0; self.bases.len()];
         for (number, count) in counts.iter().enumerate() {
@@ -405,31 +391,27 @@ impl Batch {
     }
 
     /// The stretches that have these k-mers; of which sequences some were not kept is noted.
-    fn lay(
-        &self,
-        &Scan { genome, threads, meter, .. }: &Scan<'_>,
-        seeds: &Seeds,
-        unkept: &[AtomicBool],
-    ) -> Vec<Vec<Laid>> {
-        let chunks = chunks(genome);
+    fn lay(&self, scan: &Scan<'_>, seeds: &Seeds, unkept: &[AtomicBool]) -> Vec<Vec<Laid>> {
+        let &Scan { genome, threads, meter, .. } = scan;
+        let chunks = scan.chunks();
         // Some sequences in a row go to one thread.
         let some = self.len().div_ceil(SHARES).max(1);
         let share = |s: usize| Mutex::new(vec![Vec::new(); some.min(self.len() - s)]);
         let shares: Vec<Mutex<Vec<Vec<Laid>>>> = (0..self.len()).step_by(some).map(share).collect();
         let lay = |Here { group, waiting, found }: &mut Here, i: usize| {
-            let (chrom, range) = chunks[i].clone();
+            let (chrom, Range { start, end }) = chunks[i];
             let reference = &genome.contigs[chrom].seq;
             let mut lay = |waiting: &mut Vec<Waiting>| {
                 self.lay_some(waiting, found, chrom, reference, unkept);
                 waiting.clear();
             };
-            seeds.look_up(group, &reference[range.clone()], |number, Seed { at, reverse, .. }| {
+            seeds.look_up(group, scan.bases_of(&chunks[i]), |number, Seed { at, reverse, .. }| {
                 for &place in seeds.places(number) {
                     prefetch(&self.starts[place.sequence()]);
                     waiting.push(Waiting {
                         place,
                         turned: place.reverse() != reverse,
-                        t: range.start + at as usize,
+                        t: start + at as usize,
                     });
                     if waiting.len() == TOGETHER {
                         lay(waiting);
@@ -437,7 +419,7 @@ impl Batch {
                 }
             });
             lay(waiting);
-            meter.add_bytes(whole(&range));
+            meter.add_bytes((end - start) as u64);
             let Laying { found, touched } = found;
             let mut all = vec![Vec::new(); shares.len()];
             touched.drain(..).for_each(|s| all[s as usize / some].append(&mut found[s as usize].0));
@@ -639,23 +621,25 @@ fn distance(one: &Hit, other: &Hit) -> Option<usize> {
     (one.tid == other.tid && back.ref_start >= ahead.ref_start).then(|| back.ref_end - ahead.ref_start)
 }
 
-/// How far mates are apart at most, by those that lie in one place each: their upper quartile and three times what is between the quartiles.
-fn farthest(hits: &[[Vec<Hit>; 2]]) -> usize {
+/// How far mates are apart at most, by those that lie in one place each: their upper quartile and three times what is between the quartiles; `None` if
+/// these are too few.
+pub fn farthest(hits: &[[Vec<Hit>; 2]]) -> Option<usize> {
     let certain = |[one, two]: &[Vec<Hit>; 2]| match (&one[..], &two[..]) {
         ([one], [two]) => distance(one, two).filter(|&apart| apart <= 10 * APART),
         _ => None,
     };
     let mut apart: Vec<usize> = hits.iter().filter_map(certain).collect();
     if apart.len() < FEWEST {
-        return APART;
+        return None;
     }
     apart.sort_unstable();
     let (lower, upper) = (apart[apart.len() / 4], apart[apart.len() * 3 / 4]);
-    upper + 3 * (upper - lower).max(30)
+    Some(upper + 3 * (upper - lower).max(30))
 }
 
-/// Puts that hit of each mate first with which both are best.
-fn choose(mates: &mut [Vec<Hit>; 2], farthest: usize) {
+/// Puts that hit of each mate first with which both are best: of places that are about as good those are believed that lie as mates do, `farthest`
+/// apart at most.
+pub fn choose(mates: &mut [Vec<Hit>; 2], farthest: usize) {
     let [one, two] = &*mates;
     if one.is_empty() || two.is_empty() {
         return;

@@ -31,12 +31,14 @@ struct Pair {
     name: String,
     group: usize,
     mates: [(Vec<u8>, Vec<u8>); 2],
+    /// Where it is from.
+    places: Vec<(usize, usize)>,
 }
 
 impl Pair {
     fn template(&self) -> Template<'_> {
         let mates = [0, 1].map(|m| Read { seq: &self.mates[m].0, qual: &self.mates[m].1 });
-        Template { name: self.name.as_bytes(), group: self.group, mates }
+        Template { name: self.name.as_bytes(), group: self.group, mates, places: &[], quality: 0 }
     }
 }
 
@@ -51,7 +53,8 @@ fn genome(random: &mut Random) -> Reference {
 /// Fragments of both contigs with errors and indels; some reads are chimeras, some are of nowhere.
 fn pairs(genome: &Reference, n: usize, random: &mut Random) -> Vec<Pair> {
     let pair = |i: usize, random: &mut Random| {
-        let contig = &genome.contigs[random.below(2)].seq;
+        let from = random.below(2);
+        let contig = &genome.contigs[from].seq;
         let (size, at) = (200 + random.below(300), random.below(contig.len() - 600));
         let mut fragment = contig[at..at + size].to_vec();
         match i % 10 {
@@ -83,7 +86,7 @@ fn pairs(genome: &Reference, n: usize, random: &mut Random) -> Vec<Pair> {
             let qual = seq.iter().map(|_| 2 + random.below(39) as u8).collect();
             (seq, qual)
         });
-        Pair { name: format!("pair{i}"), group: i % 2, mates }
+        Pair { name: format!("pair{i}"), group: i % 2, mates, places: vec![(from, at)] }
     };
     (0..n).map(|i| pair(i, random)).collect()
 }
@@ -110,14 +113,22 @@ impl Made {
     }
 
     fn write(&self, path: &Path, threads: usize) -> Result<(), genuma_align::bam::Error> {
-        let templates: Vec<Template<'_>> = self.pairs.iter().map(Pair::template).collect();
+        self.write_templates(path, &self.pairs.iter().map(Pair::template).collect::<Vec<_>>(), threads)
+    }
+
+    fn write_templates(
+        &self,
+        path: &Path,
+        templates: &[Template<'_>],
+        threads: usize,
+    ) -> Result<(), genuma_align::bam::Error> {
         let groups = [ReadGroup { id: "n", sample: "NORMAL" }, ReadGroup { id: "t", sample: "TUMOR" }];
         let program = Program { name: "genuma", version: "0", command: "genuma call\t--tumor 'a b'" };
         let mut set = Set::default();
         let heading = Heading { genome: &self.genome, groups: &groups, program };
         let meter = Meter::of("the reference");
-        let scan = Scan { genome: &self.genome, threads, memory: 1 << 30, meter: &meter };
-        write_bam(path, &heading, &templates, &scan, &mut set)?;
+        let scan = Scan { genome: &self.genome, parts: None, threads, memory: 1 << 30, meter: &meter };
+        write_bam(path, &heading, templates, &scan, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
         assert_eq!(meter.bytes_done() > 0, !templates.is_empty());
         set.publish().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())
@@ -321,6 +332,49 @@ fn threads_do_not_show() {
         (fs::read(&path).unwrap(), fs::read(made.path(&format!("{threads}.bam.bai"))).unwrap())
     });
     assert!(written[0] == written[1] && written[0] == written[2]);
+}
+
+/// Reads whose places are known lie where a look at the whole reference puts them, and are as sure as those places at most; what is known wrongly does no
+/// harm.
+#[test]
+fn places_are_looked_at_first() {
+    let made = Made::new(1000);
+    let wrong = [(1, 19_990)];
+    let known = |pair: &'_ Pair, i: usize| if i % 7 == 0 { wrong.to_vec() } else { pair.places.clone() };
+    let places: Vec<_> = made.pairs.iter().enumerate().map(|(i, pair)| known(pair, i)).collect();
+    let templates: Vec<Template<'_>> = made
+        .pairs
+        .iter()
+        .zip(&places)
+        .map(|(pair, places)| Template { places, quality: 13, ..pair.template() })
+        .collect();
+    let written = [1, 3].map(|threads| {
+        let path = made.path(&format!("{threads}.bam"));
+        made.write_templates(&path, &templates, threads).unwrap();
+        fs::read(&path).unwrap()
+    });
+    assert!(written[0] == written[1]);
+    let everywhere = made.path("x.bam");
+    made.write(&everywhere, 2).unwrap();
+    let lines = |path: PathBuf| output("samtools", &["view", path.to_str().unwrap()]);
+    let (Some(near), Some(all)) = (lines(made.path("1.bam")), lines(everywhere)) else { return };
+    let best = |sam: &str| -> BTreeMap<(String, bool), (String, u8)> {
+        let primary = |f: Vec<&str>| {
+            let flag: u16 = f[1].parse().unwrap();
+            let at = format!("{}:{} {}", f[2], f[3], f[5]);
+            (flag & SUPPLEMENTARY == 0)
+                .then(|| ((f[0].to_owned(), flag & 0x40 != 0), (at, f[4].parse().unwrap())))
+        };
+        fields(sam).into_iter().filter_map(primary).collect()
+    };
+    let (near, all) = (best(&near), best(&all));
+    let mut capped = 0;
+    for (read, (at, quality)) in &near {
+        assert_eq!(*at, all[read].0, "{read:?}");
+        assert!(*quality <= all[read].1, "{read:?}");
+        capped += usize::from(*quality <= 13 && all[read].1 > 13);
+    }
+    assert!(capped > 1000, "{capped}");
 }
 
 #[test]

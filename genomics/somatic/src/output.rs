@@ -13,8 +13,9 @@ use genuma_work::Meter;
 use genuma_work::publish::{AtomicFile, Set};
 use serde::Serialize;
 
-use crate::change::Change;
+use crate::change::{self, Change};
 use crate::compare::{Compared, Finding};
+use crate::locus::{Call, Locus};
 use crate::pipeline::Finished;
 use crate::recruit::Kept;
 use crate::vcf::Line;
@@ -147,25 +148,59 @@ fn normal_allele<'a>(contig: &Compared, finding: &'a Finding) -> &'a [u8] {
     all.get(start..end).unwrap_or_default()
 }
 
-/// The pairs that speak for the tumour allele of any call, whether it passed or not, each once, by sample, name and bases.
+/// A pair that speaks for the tumour allele of some call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Supporting {
+    /// Where its calls are: sequences and positions, both ends of a junction, sorted.
+    pub places: Vec<(usize, usize)>,
+    /// The pair.
+    pub pair: Kept,
+    /// How surely the contigs of its calls lie there: the best of their mapping qualities.
+    pub quality: u8,
+}
+
+/// The pairs that speak for the tumour allele of any call, whether it passed or not, each once, by place, sample, name and bases.
 ///
 /// # Errors
 /// What memory had no room for cannot be read.
-pub fn supporting(finished: &mut Finished) -> Result<Vec<Kept>, Error> {
-    let mut of_locus: Vec<Vec<u32>> = vec![Vec::new(); finished.ranges.loci().len()];
-    for call in finished.events.iter().flat_map(|e| &e.calls) {
-        of_locus[call.locus].extend(&call.supporting);
+pub fn supporting(finished: &mut Finished) -> Result<Vec<Supporting>, Error> {
+    let calls: Vec<&Call> = finished.events.iter().flat_map(|e| &e.calls).collect();
+    let mut of_locus: Vec<Vec<usize>> = vec![Vec::new(); finished.ranges.loci().len()];
+    for (c, call) in calls.iter().enumerate() {
+        of_locus[call.locus].push(c);
     }
-    let mut all: Vec<Kept> = Vec::new();
+    let said =
+        |call: &Call, locus: &Locus| (change::places(&call.change), locus.contig.findings[call.finding].mapq);
+    let of_call: Vec<_> = calls.iter().map(|call| said(call, &finished.ranges.loci()[call.locus])).collect();
+    let mut all: Vec<Supporting> = Vec::new();
     finished.ranges.for_each(|_, contigs, pairs| {
-        let mut own: Vec<u32> = contigs.iter().flat_map(|&c| of_locus[c as usize].iter().copied()).collect();
+        let mut own: Vec<(u32, usize)> = Vec::new();
+        for &c in contigs.iter().flat_map(|&contig| &of_locus[contig as usize]) {
+            own.extend(calls[c].supporting.iter().map(|&pair| (pair, c)));
+        }
         own.sort_unstable();
-        own.dedup();
-        all.extend(own.into_iter().map(|pair| pairs[pair as usize].clone()));
+        all.extend(own.chunk_by(|a, b| a.0 == b.0).map(|calls| Supporting {
+            places: calls.iter().flat_map(|&(_, c)| of_call[c].0.iter().copied()).collect(),
+            pair: pairs[calls[0].0 as usize].clone(),
+            quality: calls.iter().map(|&(_, c)| of_call[c].1).max().unwrap_or(0),
+        }));
         Ok::<(), Error>(())
     })?;
+    // A pair may stand in several ranges.
+    all.sort_unstable_by_key(|one| one.pair.id);
+    all.dedup_by(|one, kept| {
+        let same = one.pair.id == kept.pair.id;
+        if same {
+            kept.places.append(&mut one.places);
+            kept.quality = kept.quality.max(one.quality);
+        }
+        same
+    });
+    for one in &mut all {
+        one.places.sort_unstable();
+        one.places.dedup();
+    }
     all.sort_unstable();
-    all.dedup_by_key(|pair| pair.id);
     Ok(all)
 }
 
@@ -186,17 +221,17 @@ pub fn write_supporting(
     if !finished.on_reference {
         return Ok(());
     }
-    let pairs = supporting(finished)?;
-    let templates: Vec<Template<'_>> = pairs
+    let all = supporting(finished)?;
+    let templates: Vec<Template<'_>> = all
         .iter()
-        .map(|pair| {
+        .map(|Supporting { places, pair, quality }| {
             let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
-            Template { name: &pair.name, group: usize::from(pair.sample), mates }
+            Template { name: &pair.name, group: usize::from(pair.sample), mates, places, quality: *quality }
         })
         .collect();
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
     let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
-    let scan = Scan { genome: &finished.genome, threads, memory, meter };
+    let scan = Scan { genome: &finished.genome, parts: None, threads, memory, meter };
     Ok(bam::write_bam(path, &heading, &templates, &scan, set)?)
 }
 
@@ -228,7 +263,6 @@ mod tests {
     use crate::genotype::{Genotype, Kind};
     use crate::lay::{OFFSETS, Recruit};
     use crate::ledger::Ledger;
-    use crate::locus::{Call, Locus};
     use crate::packed;
     use crate::ranges::Ranges;
     use crate::recruit::Kept;
@@ -557,8 +591,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("supporting.bam");
         let mut without = finished(false);
-        let ids: Vec<u64> = supporting(&mut without).unwrap().iter().map(|pair| pair.id).collect();
+        let all = supporting(&mut without).unwrap();
+        let ids: Vec<u64> = all.iter().map(|one| one.pair.id).collect();
         assert_eq!(ids, [0, 2, 3]);
+        assert!(all.iter().all(|one| one.places == [(0, 999)] && one.quality == 60));
         published(|set| {
             write_supporting(&path, &mut without, "genuma call", 1, 1 << 30, &Meter::default(), set)
         })

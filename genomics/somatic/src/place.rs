@@ -57,7 +57,7 @@ fn bytes(contig: &Contig) -> u64 {
 pub fn place(contigs: Vec<Contig>, placing: &Placing<'_>, ledger: &mut Ledger) -> Vec<Placed> {
     let &Placing { genome, threads, memory, folds, asked, meter } = placing;
     let held: u64 = contigs.iter().map(bytes).sum();
-    let scan = Scan { genome, threads, memory: memory.saturating_sub(held), meter };
+    let scan = Scan { genome, parts: None, threads, memory: memory.saturating_sub(held), meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
     meter.expect_bytes(scan.expected(&lengths));
     let (mut placed, mut left_out) = (Vec::new(), [0; Unworthy::ALL.len()]);

@@ -28,7 +28,7 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 fn hits(seq: &[u8], genome: &Reference) -> Vec<Hit> {
-    let scan = Scan { genome, threads: 1, memory: 0, meter: &Meter::of("the reference") };
+    let scan = Scan { genome, parts: None, threads: 1, memory: 0, meter: &Meter::of("the reference") };
     scan.find(&[seq]).hits.remove(0)
 }
 

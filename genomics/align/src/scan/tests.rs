@@ -21,7 +21,7 @@ fn genome(sequences: Vec<Vec<u8>>) -> Reference {
 }
 
 fn scan<T>(genome: &Reference, threads: usize, memory: u64, find: impl Fn(Scan<'_>) -> T) -> T {
-    find(Scan { genome, threads, memory, meter: &Meter::of("the reference") })
+    find(Scan { genome, parts: None, threads, memory, meter: &Meter::of("the reference") })
 }
 
 fn one(genome: &Reference, sequence: &[u8]) -> Vec<Hit> {
@@ -211,11 +211,17 @@ fn of_equal_places_mates_believe_those_that_fit() {
     }
     let genome = genome(vec![seq]);
     let seq = &genome.contigs[0].seq;
+    let pairs = |pairs: &[[&[u8]; 2]]| {
+        let Found { hits, crowded, unkept } = scan(&genome, 1, 0, |scan| scan.find(pairs.as_flattened()));
+        let mut hits: Vec<[Vec<Hit>; 2]> = hits.as_chunks().0.to_vec();
+        let apart = farthest(&hits).unwrap_or(APART);
+        hits.iter_mut().for_each(|mates| choose(mates, apart));
+        (hits, crowded, unkept)
+    };
     for copy in 0..4 {
         let at = 3000 + copy * 3150;
         let mate = revcomp(&seq[at + 250..at + 400]);
-        let FoundPairs { hits, crowded, unkept } =
-            scan(&genome, 1, 0, |scan| scan.find_pairs(&[[&unit, &mate]]));
+        let (hits, crowded, unkept) = pairs(&[[&unit, &mate]]);
         let [one, two] = &hits[0];
         assert_eq!((one[0].ref_start, two[0].ref_start), (at, at + 250));
         assert!(one[0].is_primary && one[0].proper_pair && two[0].proper_pair && one[0].mapq == 40);
@@ -223,10 +229,40 @@ fn of_equal_places_mates_believe_those_that_fit() {
         assert_eq!((crowded, unkept), (0, 0));
     }
     // Nothing fits: both lie as alone.
-    let pairs: [[&[u8]; 2]; 2] = [[&unit, &seq[100..250]], [b"ACGT", b""]];
-    let FoundPairs { hits, .. } = scan(&genome, 1, 0, |scan| scan.find_pairs(&pairs));
+    let (hits, ..) = pairs(&[[&unit, &seq[100..250]], [b"ACGT", b""]]);
     assert_eq!((hits[0][0][0].mapq, hits[0][1][0].mapq, hits[0][0][0].proper_pair), (0, 60, false));
     assert!(hits[1].iter().all(Vec::is_empty));
+}
+
+#[test]
+fn only_what_begins_in_the_parts_that_go_past_is_found_and_goes_on_beyond_them() {
+    let mut dice = Dice(16);
+    let genome = genome(vec![dice.bases(30_000), dice.bases(2_000_000)]);
+    let seq = |chrom: usize| &genome.contigs[chrom].seq;
+    let parts = [(0, 1_000..2_000), (0, 9_000..9_100), (1, 100_000..1_700_000)];
+    let sequences: Vec<&[u8]> = vec![
+        &seq(0)[1_100..1_400],
+        &seq(0)[1_950..2_250],
+        &seq(0)[8_750..9_050],
+        &seq(0)[5_000..5_300],
+        &seq(1)[700_000..700_300],
+        &seq(1)[1_699_990..1_700_290],
+        &seq(1)[1_800_000..1_800_300],
+    ];
+    let all = scan(&genome, 1, 0, |scan| scan.find(&sequences)).hits;
+    let meter = Meter::of("the reference");
+    let scan = Scan { genome: &genome, parts: Some(&parts), threads: 2, memory: 0, meter: &meter };
+    let found = scan.find(&sequences);
+    for (i, (found, all)) in found.hits.iter().zip(&all).enumerate() {
+        assert_eq!(all.len(), 1);
+        if [3, 6].contains(&i) {
+            assert_eq!(*found, []);
+        } else {
+            assert_eq!(found, all, "{i}");
+        }
+    }
+    assert_eq!(meter.bytes_done(), scan.expected(&[300; 7]));
+    assert_eq!(meter.bytes_done(), 2 * (1_000 + 100 + 1_600_000));
 }
 
 #[test]
