@@ -42,9 +42,16 @@ unsafe impl GlobalAlloc for Given {
 
 // The linker calls `__wrap_f` where C code calls `f`, and `f` where `__real_f` is called (`build.rs`).
 unsafe extern "C" {
+    fn mi_collect(force: bool);
     fn __real_malloc(size: usize) -> *mut c_void;
     fn __real_calloc(items: usize, size: usize) -> *mut c_void;
     fn __real_realloc(memory: *mut c_void, size: usize) -> *mut c_void;
+}
+
+/// Gives what is free back to the system now, that of threads which have ended too.
+pub fn give_back() {
+    // SAFETY: it may be called at any time, and touches only what nobody holds.
+    unsafe { mi_collect(true) }
 }
 
 #[unsafe(no_mangle)]

@@ -153,18 +153,22 @@ fn thin(samples: &mut Vec<Sample>, most: usize) -> bool {
     many
 }
 
+/// Bytes of memory that the process holds now, where the system tells it (proc_pid_status(5)).
+pub fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
+    Some(kib?.parse::<u64>().ok()? * 1024)
+}
+
 /// What the process has used since it began (proc_pid_statm(5), proc_pid_io(5)).
 fn used() -> Sample {
     let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
     let field =
         |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let resident =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next()?.parse().ok());
     Sample {
         s: 0.0,
         cpu_s: process_cost().cpu_s,
-        resident_bytes: resident.unwrap_or(0u64) * 1024,
+        resident_bytes: resident().unwrap_or(0),
         read_bytes: field("rchar:"),
         written_bytes: field("wchar:"),
         disk_read_bytes: field("read_bytes:"),

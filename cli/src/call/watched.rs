@@ -6,6 +6,7 @@ use genuma_reads::Meter;
 use genuma_work::Watch;
 use genuma_work::timeline::{Recorder, Timeline};
 
+use crate::memory;
 use crate::progress::Progress;
 
 /// Tells both of each unit.
@@ -28,6 +29,8 @@ impl Watched {
 
 impl Watch for Watched {
     fn begins(&self, name: &str, meter: Option<Arc<Meter>>) {
+        // A unit reckons with what is left of `--memory`.
+        memory::give_back();
         self.recorder.begins(name);
         self.progress.begins(name, meter);
     }

@@ -177,9 +177,17 @@ fn parts(templates: &[Template<'_>], genome: &Reference) -> Vec<Part> {
     parts
 }
 
-/// Whether a read lies where one of its hits is: half of it does, or there is too little of it to lie anywhere.
+/// Whether a read lies where its hits are: their parts of it have nine points of ten at least.
 fn lies(mate: &Read<'_>, hits: &[Hit]) -> bool {
-    mate.seq.is_empty() || hits.iter().any(|hit| hit.score as usize * 2 >= mate.seq.len())
+    let mut parts: Vec<&Hit> = Vec::new();
+    for hit in hits {
+        let beside = |part: &&Hit| hit.query_end <= part.query_start || part.query_end <= hit.query_start;
+        if parts.iter().all(beside) {
+            parts.push(hit);
+        }
+    }
+    let points: i32 = parts.iter().map(|part| part.score).sum();
+    points as usize * 10 >= mate.seq.len() * 9
 }
 
 /// Placing templates, and what came of it.

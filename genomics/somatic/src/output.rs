@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::change::{self, Change};
 use crate::compare::{Compared, Finding};
 use crate::locus::{Call, Locus};
-use crate::pipeline::Finished;
+use crate::pipeline::{Finished, Means};
 use crate::recruit::Kept;
 use crate::vcf::Line;
 
@@ -213,8 +213,7 @@ pub fn write_supporting(
     path: &Path,
     finished: &mut Finished,
     command: &str,
-    threads: usize,
-    memory: u64,
+    means: &Means,
     meter: &Meter,
     set: &mut Set,
 ) -> Result<(), Error> {
@@ -231,7 +230,9 @@ pub fn write_supporting(
         .collect();
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
     let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
-    let scan = Scan { genome: &finished.genome, parts: None, threads, memory, meter };
+    // The other half is for what is found and written.
+    let memory = means.room() / 2;
+    let scan = Scan { genome: &finished.genome, parts: None, threads: means.threads, memory, meter };
     Ok(bam::write_bam(path, &heading, &templates, &scan, set)?)
 }
 
@@ -586,6 +587,8 @@ mod tests {
         assert_eq!(Reference::read(&path).unwrap().contigs[1..], without.genome.contigs[..]);
     }
 
+    const MEANS: Means = Means { threads: 2, memory: 1 << 30, scratch: 1 << 30 };
+
     #[test]
     fn supporting_pairs_are_those_of_any_call() {
         let folder = tempfile::tempdir().unwrap();
@@ -595,15 +598,13 @@ mod tests {
         let ids: Vec<u64> = all.iter().map(|one| one.pair.id).collect();
         assert_eq!(ids, [0, 2, 3]);
         assert!(all.iter().all(|one| one.places == [(0, 999)] && one.quality == 60));
-        published(|set| {
-            write_supporting(&path, &mut without, "genuma call", 1, 1 << 30, &Meter::default(), set)
-        })
-        .unwrap();
+        published(|set| write_supporting(&path, &mut without, "genuma call", &MEANS, &Meter::default(), set))
+            .unwrap();
         assert!(!path.exists());
 
         let mut finished = finished(true);
         published(|set| {
-            write_supporting(&path, &mut finished, "genuma call", 2, 1 << 30, &Meter::default(), set)
+            write_supporting(&path, &mut finished, "genuma call", &MEANS, &Meter::default(), set)
         })
         .unwrap();
         let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };

@@ -8,6 +8,7 @@ use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Pair, TUMOUR, Trimmer};
 use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::parallel::in_order;
+use genuma_work::timeline;
 use genuma_work::unit::{self, Store};
 use genuma_work::{Meter, Watch, spill};
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,12 @@ impl Means {
             scratch: self.scratch,
             part: Part::WHOLE,
         }
+    }
+
+    /// Bytes that may be taken now beside what the process holds, less what is kept free for small things.
+    pub fn room(&self) -> u64 {
+        let held = timeline::resident().unwrap_or(self.memory / 2);
+        self.memory.saturating_sub(held + RESERVE)
     }
 }
 
@@ -201,7 +208,7 @@ impl Job {
                 let placing = Placing {
                     genome,
                     threads: self.means.threads,
-                    memory: self.beside(Some(genome)),
+                    memory: self.means.room(),
                     folds: library.folds,
                     asked: &asked,
                     meter: &meter,
@@ -232,7 +239,7 @@ impl Job {
         watch.begins("judge", None);
         let clock = Clock::start();
         let on_reference = genome.is_some();
-        let memory = self.beside(genome.as_ref()) / 2;
+        let memory = self.means.room() / 2;
         let (work, threads) = (&self.store.work, self.means.threads);
         let mut ranges = Ranges::new(recruited, &self.recruits(), contigs, memory, work, threads)?;
         let genome = match genome {
@@ -376,18 +383,6 @@ impl Job {
         );
         ledger.made("assemble", "contigs", all.contigs.len() as u64);
         Ok(Contigs { contigs: all.contigs, ledger })
-    }
-
-    /// Memory that is left beside the reference and small things.
-    fn beside(&self, genome: Option<&Reference>) -> u64 {
-        let contigs = genome.iter().flat_map(|genome| &genome.contigs);
-        let reference: u64 = contigs.map(|contig| contig.seq.len() as u64).sum();
-        self.means.memory.saturating_sub(reference + RESERVE)
-    }
-
-    /// What a scan of the reference for supporting reads may take: a third of what is left beside it, as contigs and reads are in memory too.
-    pub fn scanning(&self, genome: &Reference) -> u64 {
-        self.beside(Some(genome)) / 3
     }
 
     /// Where recruited pairs are.

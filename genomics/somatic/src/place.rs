@@ -21,7 +21,7 @@ pub struct Placing<'a> {
     pub genome: &'a Reference,
     /// Threads, at least 1.
     pub threads: usize,
-    /// Bytes for contigs, what is made of them, and looking.
+    /// Bytes for looking, and what is found.
     pub memory: u64,
     /// Whether molecules of the library fold back on themselves.
     pub folds: bool,
@@ -44,20 +44,10 @@ pub struct Placed {
     pub unworthy: Option<Unworthy>,
 }
 
-/// Bytes of a contig in memory, about.
-fn bytes(contig: &Contig) -> u64 {
-    const PLACED: usize = 16;
-    const EMPTY: usize = 24;
-    let beyond: usize = contig.beyond.iter().flatten().map(|mate| EMPTY + mate.capacity()).sum();
-    let own = size_of::<Contig>() + 4 * contig.seq.len() + PLACED * contig.reads.capacity();
-    (own + beyond) as u64
-}
-
 /// Places all of them; those are given back that are worth it, and those that are `asked` for.
 pub fn place(contigs: Vec<Contig>, placing: &Placing<'_>, ledger: &mut Ledger) -> Vec<Placed> {
     let &Placing { genome, threads, memory, folds, asked, meter } = placing;
-    let held: u64 = contigs.iter().map(bytes).sum();
-    let scan = Scan { genome, parts: None, threads, memory: memory.saturating_sub(held), meter };
+    let scan = Scan { genome, parts: None, threads, memory, meter };
     let lengths: Vec<usize> = contigs.iter().map(|contig| contig.seq.len()).collect();
     meter.expect_bytes(scan.expected(&lengths));
     let (mut placed, mut left_out) = (Vec::new(), [0; Unworthy::ALL.len()]);
