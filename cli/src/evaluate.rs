@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_simulate::evaluate::{Filters, Inputs, evaluate, render};
+use genuma_simulate::evaluate::{Filters, Inputs, Kinds, evaluate, render};
 use genuma_work::publish::AtomicFile;
 
 use crate::voice;
@@ -21,7 +21,7 @@ use crate::voice;
 #[command(after_help = "Examples:\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
     genuma evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
-      --germline pair/germline.vcf --json scores.json")]
+      --germline pair/germline.vcf --kinds pair/repeats.bed --json scores.json")]
 pub struct Args {
     /// The truth: VCF as written by `genuma simulate`
     truth: PathBuf,
@@ -33,6 +33,9 @@ pub struct Args {
     /// Germline variants: false calls among them are marked
     #[arg(long, value_name = "VCF")]
     germline: Option<PathBuf>,
+    /// What lies where, BED with names (repeats.bed of a human-like genome): false calls and misses are counted by name
+    #[arg(long, value_name = "BED")]
+    kinds: Option<PathBuf>,
     /// Score all calls, not only those that passed their filters
     #[arg(long)]
     all_filters: bool,
@@ -53,10 +56,15 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         germline: args.germline.as_deref(),
         filters: if args.all_filters { Filters::All } else { Filters::Pass },
     })?;
+    let kinds = args.kinds.as_deref().map(|path| Kinds::of(&outcome, path)).transpose()?;
     if let Some(path) = &args.json {
         let mut file = AtomicFile::create(path)?;
-        writeln!(file, "{:#}", outcome.to_json())?;
+        let mut json = outcome.to_json();
+        if let Some(kinds) = &kinds {
+            json["kinds"] = serde_json::to_value(kinds)?;
+        }
+        writeln!(file, "{json:#}")?;
         file.finish()?;
     }
-    voice::print(render(&outcome, args.list))
+    voice::print(render(&outcome, args.list) + &kinds.map(|kinds| kinds.render()).unwrap_or_default())
 }

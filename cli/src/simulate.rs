@@ -14,8 +14,8 @@ use crate::{command, sizes};
 /// Make tumour and normal reads with known somatic variants.
 ///
 /// Writes genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz, truth.vcf (somatic),
-/// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder; with capture targets.bed, with another
-/// person's reads foreign.vcf. The same options and seed give the same bytes, whatever the number of threads.
+/// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder; of a human-like genome repeats.bed, with capture
+/// targets.bed, with another person's reads foreign.vcf. The same options and seed give the same bytes, whatever the number of threads.
 ///
 /// Without further options reads have nothing but wrong bases that their qualities tell of. --library adds what real
 /// libraries of a kind have; each part of it is an option of its own, which wins over the preset. docs/simulate.md has

@@ -108,9 +108,13 @@ fn the_ledger_counts_what_was_read_and_called() {
         let pairs = common::records(&common::gunzip(&files[0])).len() as u64;
         assert_eq!(count("count", &format!("{sample}: pairs read")), pairs);
     }
-    let calls = summary["calls"].as_array().expect("calls").len() as u64;
-    assert_eq!(count("judge", "events"), calls);
-    assert!(count("judge", "changes judged") >= calls);
+    let calls = summary["calls"].as_array().expect("calls");
+    assert!(calls.iter().all(|call| call["filters"].as_array().is_some_and(Vec::is_empty)));
+    let filtered = summary["filtered"].as_u64().expect("a count");
+    assert_eq!(count("judge", "events"), calls.len() as u64 + filtered);
+    assert!(count("judge", "changes judged") >= count("judge", "events"));
+    let reasons = summary["filtered_by"].as_object().expect("counts by filter");
+    assert!(reasons.values().map(|n| n.as_u64().expect("a count")).sum::<u64>() >= filtered);
     let headers = fs::read_to_string(called().join("contigs.fa")).expect("contigs");
     let contigs = headers.lines().filter(|l| l.starts_with(">t")).count() as u64;
     assert_eq!(count("recruit", "contigs that reads were looked for"), contigs);

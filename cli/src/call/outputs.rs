@@ -10,7 +10,7 @@ use genuma_somatic::pipeline::{Finished, Job, Params};
 use genuma_somatic::{output, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use genuma_work::{Meter, Watch};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::watched::Watched;
 use super::{outcome, why};
@@ -72,7 +72,7 @@ impl<'a> Outputs<'a> {
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         output::write_supporting(&file(READS), finished, &command, &job.means, &meter, &mut set)?;
         let outcome = outcome::of(job, finished, &lines, watched.timeline())?;
-        output::write_json(&file(SUMMARY), &summary(&outcome)?, &mut set)?;
+        output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
         set.add(page.complete()?);
         set.publish()?;
@@ -101,13 +101,21 @@ pub fn passed(outcome: &Outcome) -> BTreeMap<&'static str, u64> {
     passed
 }
 
-/// What was run and found, without the reads' pictures.
-fn summary(outcome: &Outcome) -> serde_json::Result<Value> {
-    let mut summary = serde_json::to_value(outcome)?;
-    for call in summary["calls"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-        call.remove("picture");
+/// What was run and found: the calls that passed, and how many did not, by filter.
+#[derive(Serialize)]
+struct Summary<'a> {
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    passed: BTreeMap<&'static str, u64>,
+    filtered: usize,
+    filtered_by: BTreeMap<&'a str, u64>,
+}
+
+fn summary(outcome: &Outcome) -> Summary<'_> {
+    let mut filtered_by = BTreeMap::new();
+    for filter in outcome.calls.iter().flat_map(|call| &call.filters) {
+        *filtered_by.entry(filter.as_str()).or_default() += 1;
     }
-    summary["passed"] = json!(passed(outcome));
-    summary["filtered"] = json!(outcome.calls.iter().filter(|call| !call.filters.is_empty()).count());
-    Ok(summary)
+    let filtered = outcome.calls.iter().filter(|call| !call.filters.is_empty()).count();
+    Summary { outcome, passed: passed(outcome), filtered, filtered_by }
 }

@@ -1,8 +1,9 @@
 //! The whole simulation, in order: genome, variants, haplotypes, reads, truth.
 
+use std::io::{BufWriter, IntoInnerError};
 use std::path::Path;
 
-use genuma_work::publish::Set;
+use genuma_work::publish::{AtomicFile, Set};
 use serde::Serialize;
 
 use crate::cells::Cells;
@@ -12,7 +13,7 @@ use crate::foreign;
 use crate::genome::{Genome, write_file};
 use crate::germline::{self, Germline};
 use crate::ground::Ground;
-use crate::human;
+use crate::human::{self, Laid};
 use crate::linked;
 use crate::made;
 use crate::mitochondrion::{self, Mitochondrion};
@@ -68,16 +69,21 @@ struct Variants {
 }
 
 /// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
-/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; with capture `targets.bed`, with
+/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; of a human-like genome `repeats.bed`; with capture `targets.bed`, with
 /// another person's reads `foreign.vcf`. All appear when all are complete.
 pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
     params.check()?;
+    let mut laid = Vec::new();
     let nuclear = match &params.genome {
         GenomeSource::File(path) => Genome::read(path)?,
         GenomeSource::Made { length, contigs, repeats } => {
             made::make(*length, *contigs, *repeats, &mut params.stream(Stream::Genome))
         }
-        GenomeSource::Human { length } => human::make(*length, &mut params.stream(Stream::Genome), threads),
+        GenomeSource::Human { length } => {
+            let genome;
+            (genome, laid) = human::make(*length, &mut params.stream(Stream::Genome), threads);
+            genome
+        }
     };
     let shortest = params.sequencing.longest_read();
     if nuclear.longest_contig() < shortest {
@@ -102,6 +108,10 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     std::fs::create_dir_all(out).map_err(Error::io(out))?;
     let mut set = Set::default();
     genome.write(&out.join("genome.fa"), &mut set)?;
+    if !laid.is_empty() {
+        write_laid(&nuclear, &laid, &out.join("repeats.bed"), &mut set)?;
+        drop(laid);
+    }
     write_truth(genome, params, &variants, threads, out, &mut set)?;
     if let Some(targets) = &targets {
         write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
@@ -228,6 +238,15 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
             .map(|stream| Mitochondrion::new(genome, &mut params.stream(stream)))
     });
     Ok(Variants { tumour, germline, foreign, mitochondria })
+}
+
+fn write_laid(genome: &Genome, laid: &[Laid], path: &Path, set: &mut Set) -> Result<()> {
+    let mut file = BufWriter::new(AtomicFile::create(path)?);
+    for ((name, seq), laid) in genome.names.iter().zip(&genome.seqs).zip(laid) {
+        laid.bed(name, seq.len(), &mut file)?;
+    }
+    set.add(file.into_inner().map_err(IntoInnerError::into_error)?.complete()?);
+    Ok(())
 }
 
 fn write_truth(

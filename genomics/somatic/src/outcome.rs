@@ -2,7 +2,7 @@
 
 use genuma_work::clock::UnitCost;
 use genuma_work::timeline::Timeline;
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 
 use crate::errors::Learned;
 use crate::event::Class;
@@ -12,7 +12,7 @@ use crate::pipeline::Means;
 use crate::select::Depths;
 
 /// The whole of a finished call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// The command line as typed.
     pub command: String,
@@ -44,12 +44,17 @@ pub struct Outcome {
     pub strangers: Option<f64>,
     /// Names and lengths of the sequences calls are placed on.
     pub sequences: Vec<(String, u64)>,
-    /// All calls by position, those that failed a filter too.
+    /// All calls by position, those that failed a filter too; of which only those that passed are serialized: the VCF has all.
+    #[serde(serialize_with = "passed")]
     pub calls: Vec<Reported>,
 }
 
+fn passed<S: Serializer>(calls: &[Reported], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(calls.iter().filter(|call| call.filters.is_empty()))
+}
+
 /// One event as shown to people.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reported {
     /// ID in the VCF (of the event when it has several records).
     pub id: String,
@@ -73,12 +78,13 @@ pub struct Reported {
     pub tumour: Support,
     /// Name of the tumour contig in contigs.fa.
     pub contig: String,
-    /// The reads side by side; nothing of calls whose reads are not shown.
+    /// The reads side by side; nothing of calls whose reads are not shown. The report draws it, it is not serialized.
+    #[serde(skip)]
     pub picture: Picture,
 }
 
 /// Reads of both samples laid on the two alleles, column by column.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Picture {
     /// The normal allele with `-` where the tumour has more; as long as `tumour`.
     pub normal: String,
@@ -91,7 +97,7 @@ pub struct Picture {
 }
 
 /// One read of a [`Picture`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// 0 normal, 1 tumour.
     pub sample: u8,

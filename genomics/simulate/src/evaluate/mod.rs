@@ -9,11 +9,13 @@
 mod adjacency;
 mod decompose;
 mod haplotype;
+mod kinds;
 mod normalise;
 mod report;
 mod score;
 pub mod vcf;
 
+pub use kinds::Kinds;
 pub use report::render;
 pub use score::{Class, False, Miss, Outcome, Part, Scores};
 

@@ -10,6 +10,8 @@ mod isochores;
 mod satellites;
 mod tracts;
 
+use std::io::{self, Write};
+
 use genuma_work::parallel::in_order;
 
 use crate::genome::Genome;
@@ -67,28 +69,81 @@ const TELOMERE: (usize, usize) = (3_000, 500);
 enum Part {
     Family(Class),
     Tract,
+    Duplication,
     Alpha,
     Simple,
     Telomere,
     Gap,
 }
 
+impl Part {
+    /// Its name in a BED.
+    fn name(self) -> &'static str {
+        match self {
+            Part::Family(Class::Alu) => "alu",
+            Part::Family(Class::L1) => "l1",
+            Part::Family(Class::Old) => "old_family",
+            Part::Family(Class::Dna) => "dna_transposon",
+            Part::Family(Class::Ltr) => "ltr",
+            Part::Tract => "tandem_repeat",
+            Part::Duplication => "segmental_duplication",
+            Part::Alpha => "alpha_satellite",
+            Part::Simple => "simple_satellite",
+            Part::Telomere => "telomere",
+            Part::Gap => "gap",
+        }
+    }
+}
+
+/// What was laid over a chromosome: what, where, and how many bases, in the order in which it came.
+#[derive(Debug, Clone, Default)]
+pub struct Laid(Vec<(Part, u32, u32)>);
+
+impl Laid {
+    fn put(&mut self, part: Part, at: usize, n: usize) {
+        self.0.push((part, at as u32, n as u32));
+    }
+
+    /// Writes lines of a BED, by place: what came last lies there.
+    pub fn bed(&self, chromosome: &str, length: usize, out: &mut impl Write) -> io::Result<()> {
+        let mut painted: Vec<Option<Part>> = vec![None; length];
+        for &(part, at, n) in &self.0 {
+            painted[at as usize..(at + n) as usize].fill(Some(part));
+        }
+        let mut at = 0;
+        for run in painted.chunk_by(|a, b| a == b) {
+            let end = at + run.len();
+            if let Some(part) = run[0] {
+                writeln!(out, "{chromosome}\t{at}\t{end}\t{}", part.name())?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+}
+
 /// Makes `length` bp in 24 chromosomes that have the names and proportions of human ones. The bases do not depend on the
-/// number of threads.
-pub fn make(length: usize, rng: &mut Rng, threads: usize) -> Genome {
+/// number of threads. With what was laid over each chromosome.
+pub fn make(length: usize, rng: &mut Rng, threads: usize) -> (Genome, Vec<Laid>) {
     let seed = rng.bits();
     let random = |what: Beside| Rng::stream(seed, &[what as u64]);
     let (families, alpha) =
         (Families::new(&mut random(Beside::Families)), Alpha::new(&mut random(Beside::Alpha)));
     let sizes = sizes(length);
     let of = |i: usize, stage: u64| Rng::stream(seed, &[u64::from(u32::MAX), i as u64, stage]);
-    let ancient = |(): &mut (), i: usize| ancient(sizes[i], &families, &mut of(i, 0), &mut |_, _, _| {});
-    let mut seqs = in_order(sizes.len(), threads, || (), ancient);
-    duplications::duplicate(&mut seqs, &mut random(Beside::Duplications), &mut |_, _, _, _| {});
-    for (i, seq) in seqs.iter_mut().enumerate() {
-        unfinished(seq, i, &alpha, &mut of(i, 1), &mut |_, _, _| {});
+    let ancient = |(): &mut (), i: usize| {
+        let mut laid = Laid::default();
+        let seq = ancient(sizes[i], &families, &mut of(i, 0), &mut |part, at, n| laid.put(part, at, n));
+        (seq, laid)
+    };
+    let (mut seqs, mut laid): (Vec<Vec<u8>>, Vec<Laid>) =
+        in_order(sizes.len(), threads, || (), ancient).into_iter().unzip();
+    let mut copied = |to: usize, at, n, _| laid[to].put(Part::Duplication, at, n);
+    duplications::duplicate(&mut seqs, &mut random(Beside::Duplications), &mut copied);
+    for (i, (seq, laid)) in seqs.iter_mut().zip(&mut laid).enumerate() {
+        unfinished(seq, i, &alpha, &mut of(i, 1), &mut |part, at, n| laid.put(part, at, n));
     }
-    Genome::new(CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs)
+    (Genome::new(CHROMOSOMES.iter().map(|c| c.0.to_owned()).collect(), seqs), laid)
 }
 
 /// Random numbers that no single chromosome has for itself.
@@ -165,8 +220,25 @@ mod tests {
 
     #[test]
     fn chromosomes_are_those_of_a_human_and_bases_do_not_depend_on_threads() {
-        let made = |seed, threads| make(2_400_000, &mut Rng::stream(seed, &[]), threads);
-        let genome = made(1, 1);
+        let all = |seed, threads| make(2_400_000, &mut Rng::stream(seed, &[]), threads);
+        let made = |seed, threads| all(seed, threads).0;
+        let (genome, laid) = all(1, 1);
+        let mut bed = vec![];
+        laid[2].bed("chr3", genome.seqs[2].len(), &mut bed).unwrap();
+        let bed = String::from_utf8(bed).unwrap();
+        let mut end = 0;
+        for line in bed.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let [from, to] = [1, 2].map(|i| fields[i].parse::<usize>().unwrap());
+            assert!(fields[0] == "chr3" && end <= from && from < to, "{line}");
+            let unknown = genome.seqs[2][from..to].iter().all(|&b| b == b'N');
+            assert_eq!(unknown, fields[3] == "gap", "{line}");
+            end = to;
+        }
+        assert_eq!(end, genome.seqs[2].len());
+        for part in ["alu", "l1", "tandem_repeat", "segmental_duplication", "alpha_satellite", "telomere"] {
+            assert!(bed.lines().any(|line| line.ends_with(part)), "{part}");
+        }
         assert_eq!(genome.length(), 2_400_000);
         assert_eq!((genome.names.len(), genome.names[22].as_str()), (24, "chrX"));
         let part = |i: usize| genome.seqs[i].len() as f64 / 2.4e6;
