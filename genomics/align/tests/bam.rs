@@ -340,7 +340,8 @@ fn threads_do_not_show() {
 fn places_are_looked_at_first() {
     let made = Made::new(1000);
     let wrong = [(1, 19_990)];
-    let known = |pair: &'_ Pair, i: usize| if i % 7 == 0 { wrong.to_vec() } else { pair.places.clone() };
+    let known =
+        |pair: &Pair, i: usize| if i.is_multiple_of(7) { wrong.to_vec() } else { pair.places.clone() };
     let places: Vec<_> = made.pairs.iter().enumerate().map(|(i, pair)| known(pair, i)).collect();
     let templates: Vec<Template<'_>> = made
         .pairs
