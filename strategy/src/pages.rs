@@ -80,6 +80,12 @@ fn group_of(stat: &str) -> Option<u32> {
 }
 
 impl Pages {
+    /// What was found later, unless the instance has given back of its index since: it does before it ends.
+    pub(crate) fn or_later(self, later: Pages) -> Pages {
+        let index = |pages: &Pages| pages.index.values().sum::<u64>();
+        if index(&later) < index(&self) { self } else { later }
+    }
+
     /// Adds the ranges of a `numa_maps` (numa(7)): `7f00 interleave:0-1 anon=8 dirty=8 N0=4 N1=4 kernelpagesize_kB=4`.
     fn add(&mut self, maps: &str, index: &Sought) {
         for line in maps.lines() {
@@ -160,6 +166,14 @@ mod tests {
 
     fn on(bytes: &[(u32, u64)]) -> Pages {
         Pages { all: OnNodes::new(), index: bytes.iter().copied().collect() }
+    }
+
+    #[test]
+    fn an_instance_that_gives_its_index_back_has_had_it() {
+        let (whole, half, more) = (on(&[(0, 8), (1, 8)]), on(&[(1, 8)]), on(&[(0, 16), (1, 16)]));
+        assert_eq!(whole.clone().or_later(half.clone()), whole);
+        assert_eq!(half.or_later(whole.clone()), whole);
+        assert_eq!(whole.or_later(more.clone()), more);
     }
 
     #[test]

@@ -276,7 +276,11 @@ impl<'a> Taker<'a> {
         };
         self.asked = Some((now, next));
         let index = Sought::new(self.keeper.invocation().index.as_ref());
-        self.pages = pages::of_group(self.group, &index).or(self.pages.take());
+        let found = pages::of_group(self.group, &index);
+        self.pages = match self.pages.take() {
+            Some(before) => Some(before.or_later(found.unwrap_or_default())),
+            None => found,
+        };
         self.threads = threads::of_group(self.group).or(self.threads.take());
     }
 

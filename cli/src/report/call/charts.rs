@@ -206,7 +206,9 @@ fn bars(rows: &[(String, Vec<(Key<'static>, u64)>)], described: &str) -> String 
             Bar { name: name.clone(), parts: parts.iter().map(part).collect(), text: numbers.join(" + ") }
         })
         .collect();
-    plot::bars(&rows, (122.0, 96.0), described)
+    // Room for the longest of the numbers.
+    let letters = rows.iter().map(|bar| bar.text.len()).max().unwrap_or(0);
+    plot::bars(&rows, (122.0, (8.0 * letters as f64 + 8.0).max(96.0)), described)
 }
 
 fn per_class(calls: &[Reported]) -> String {
