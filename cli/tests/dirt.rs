@@ -197,4 +197,18 @@ fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
         assert_eq!(columns[9] == "1", alone, "{record}");
     }
     assert!(["chrX", "chrY"].iter().all(|c| truths.contains(&format!("\n{c}\t"))));
+    // Germline variants are false calls, and all of them lie somewhere.
+    let file = |name: &str| data.folder.join(name).to_str().expect("UTF-8").to_owned();
+    let scores = scratch("kinds").join("scores.json");
+    let scored =
+        ["evaluate", &file("truth.vcf"), &file("germline.vcf"), "--kinds", &file("repeats.bed"), "--json"]
+            .map(str::to_owned);
+    let said = run(scored.into_iter().chain([scores.to_str().expect("UTF-8").to_owned()])).well().stdout;
+    assert!(said.contains("\nalu ") && said.contains("\nelsewhere "), "{said}");
+    let scores = json(&scores);
+    let sum = |kinds: &Value| {
+        kinds["false_calls"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum::<u64>()
+    };
+    let counted: u64 = scores["kinds"].as_object().expect("kinds").values().map(sum).sum();
+    assert_eq!(counted, scores["false_calls"].as_array().expect("false calls").len() as u64);
 }

@@ -1,6 +1,5 @@
 //! The whole simulation, in order: genome, variants, haplotypes, reads, truth.
 
-use std::io::{BufWriter, IntoInnerError};
 use std::path::Path;
 
 use genuma_work::publish::{AtomicFile, Set};
@@ -69,8 +68,8 @@ struct Variants {
 }
 
 /// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
-/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; of a human-like genome `repeats.bed`; with capture `targets.bed`, with
-/// another person's reads `foreign.vcf`. All appear when all are complete.
+/// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; of a human-like genome
+/// `repeats.bed`; with capture `targets.bed`, with another person's reads `foreign.vcf`. All appear when all are complete.
 pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
     params.check()?;
     let mut laid = Vec::new();
@@ -108,10 +107,14 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     std::fs::create_dir_all(out).map_err(Error::io(out))?;
     let mut set = Set::default();
     genome.write(&out.join("genome.fa"), &mut set)?;
-    if !laid.is_empty() {
-        write_laid(&nuclear, &laid, &out.join("repeats.bed"), &mut set)?;
-        drop(laid);
+    let repeats = out.join("repeats.bed");
+    if laid.is_empty() {
+        // That of an earlier genome would be taken for this one's.
+        set.forget(repeats);
+    } else {
+        write_laid(&nuclear, &laid, &repeats, &mut set)?;
     }
+    drop(laid);
     write_truth(genome, params, &variants, threads, out, &mut set)?;
     if let Some(targets) = &targets {
         write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
@@ -241,11 +244,11 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
 }
 
 fn write_laid(genome: &Genome, laid: &[Laid], path: &Path, set: &mut Set) -> Result<()> {
-    let mut file = BufWriter::new(AtomicFile::create(path)?);
+    let mut file = AtomicFile::create(path)?;
     for ((name, seq), laid) in genome.names.iter().zip(&genome.seqs).zip(laid) {
         laid.bed(name, seq.len(), &mut file)?;
     }
-    set.add(file.into_inner().map_err(IntoInnerError::into_error)?.complete()?);
+    set.add(file.complete()?);
     Ok(())
 }
 
@@ -342,6 +345,17 @@ mod tests {
         assert!(one == files(&wanted, 3));
         let other = files(&Params { seed: 5, ..wanted }, 1);
         assert!(one.iter().zip(&other).filter(|(a, _)| !a.0.ends_with("fai")).all(|(a, b)| a.1 != b.1));
+    }
+
+    #[test]
+    fn repeats_of_an_earlier_genome_do_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = params(100_000, 1, 3);
+        let human = Params { genome: GenomeSource::Human { length: 1_000_000 }, ..made.clone() };
+        for (params, there) in [(&human, true), (&made, false)] {
+            simulate(params, folder.path(), 2).unwrap();
+            assert_eq!(folder.path().join("repeats.bed").exists(), there);
+        }
     }
 
     /// Names and bases of a FASTQ file.

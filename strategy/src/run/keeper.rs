@@ -277,9 +277,9 @@ impl<'a> Taker<'a> {
         self.asked = Some((now, next));
         let index = Sought::new(self.keeper.invocation().index.as_ref());
         let found = pages::of_group(self.group, &index);
-        self.pages = match self.pages.take() {
-            Some(before) => Some(before.or_later(found.unwrap_or_default())),
-            None => found,
+        self.pages = match (self.pages.take(), found) {
+            (Some(before), Some(later)) => Some(before.or_later(later)),
+            (before, later) => later.or(before),
         };
         self.threads = threads::of_group(self.group).or(self.threads.take());
     }

@@ -1,6 +1,6 @@
 //! What kind of sequence false calls and misses lie in, by a BED.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -31,12 +31,12 @@ pub struct Kinds(pub BTreeMap<String, Kind>);
 const ELSEWHERE: &str = "elsewhere";
 
 /// One false call or miss.
-struct Asked {
-    /// From 0.
-    pos: usize,
+struct Asked<'a> {
+    place: &'a Place,
     class: Class,
     miss: bool,
-    known: bool,
+    /// Kinds that it lies in.
+    kinds: BTreeSet<String>,
 }
 
 impl Kinds {
@@ -45,56 +45,49 @@ impl Kinds {
     /// # Errors
     /// The file cannot be read, or a line has not four columns.
     pub fn of(outcome: &Outcome, path: &Path) -> Result<Kinds> {
-        let mut by_chrom: HashMap<&str, Vec<Asked>> = HashMap::new();
-        let ask = |place: &Place, class, miss| Asked {
-            pos: place.pos.saturating_sub(1),
-            class,
-            miss,
-            known: false,
-        };
-        for call in &outcome.false_calls {
-            by_chrom.entry(&call.place.chrom).or_default().push(ask(&call.place, call.class, false));
+        let ask = |place, class, miss| Asked { place, class, miss, kinds: BTreeSet::new() };
+        let calls = outcome.false_calls.iter().map(|call| ask(&call.place, call.class, false));
+        let misses = outcome.misses.iter().map(|miss| ask(&miss.place, miss.class, true));
+        let mut by_chrom: HashMap<&str, Vec<Asked<'_>>> = HashMap::new();
+        for one in calls.chain(misses) {
+            by_chrom.entry(&one.place.chrom).or_default().push(one);
         }
-        for miss in &outcome.misses {
-            by_chrom.entry(&miss.place.chrom).or_default().push(ask(&miss.place, miss.class, true));
-        }
-        by_chrom.values_mut().for_each(|asked| asked.sort_by_key(|one| one.pos));
+        by_chrom.values_mut().for_each(|asked| asked.sort_by_key(|one| one.place.pos));
         let mut kinds = BTreeMap::<String, Kind>::new();
-        let mut text = BufReader::new(File::open(path).map_err(Error::io(path))?);
+        let mut file = BufReader::new(File::open(path).map_err(Error::io(path))?);
         let (mut line, mut number) = (String::new(), 0);
-        while text.read_line(&mut line).map_err(Error::io(path))? > 0 {
+        while file.read_line(&mut line).map_err(Error::io(path))? > 0 {
             number += 1;
             let text = line.trim_end();
-            if !(text.is_empty()
-                || text.starts_with('#')
-                || text.starts_with("track")
-                || text.starts_with("browser"))
-            {
+            if !text.is_empty() && !["#", "track ", "browser "].iter().any(|word| text.starts_with(word)) {
                 let (chrom, start, end, name) = columns(text).ok_or_else(|| Error::Format {
                     path: path.into(),
                     line: number,
                     what: "is no line of a BED with names: sequence, start, end and kind, with tabs between"
                         .into(),
                 })?;
-                if !kinds.contains_key(name) {
-                    kinds.insert(name.to_owned(), Kind::default());
+                match kinds.get_mut(name) {
+                    Some(kind) => kind.grow(end - start),
+                    None => kinds.entry(name.to_owned()).or_default().grow(end - start),
                 }
-                let kind = kinds.get_mut(name);
+                // Positions count from 1, those of a BED from 0.
                 let asked = by_chrom.get_mut(chrom).map(Vec::as_mut_slice).unwrap_or_default();
-                let from = asked.partition_point(|one| one.pos < start);
-                let to = asked.partition_point(|one| one.pos < end).max(from);
-                if let Some(kind) = kind {
-                    *kind.bases.get_or_insert(0) += end.saturating_sub(start) as u64;
-                    for one in &mut asked[from..to] {
-                        one.known = true;
-                        kind.add(one);
-                    }
+                let from = asked.partition_point(|one| one.place.pos as u64 <= start);
+                let to = asked.partition_point(|one| one.place.pos as u64 <= end);
+                for one in &mut asked[from..to] {
+                    one.kinds.insert(name.to_owned());
                 }
             }
             line.clear();
         }
-        let unknown = by_chrom.values().flatten().filter(|one| !one.known);
-        unknown.for_each(|one| kinds.entry(ELSEWHERE.to_owned()).or_default().add(one));
+        for one in by_chrom.values_mut().flatten() {
+            if one.kinds.is_empty() {
+                one.kinds.insert(ELSEWHERE.to_owned());
+            }
+            for name in &one.kinds {
+                kinds.entry(name.clone()).or_default().add(one.class, one.miss);
+            }
+        }
         Ok(Kinds(kinds))
     }
 
@@ -111,9 +104,13 @@ impl Kinds {
 }
 
 impl Kind {
-    fn add(&mut self, one: &Asked) {
-        let of = if one.miss { &mut self.misses } else { &mut self.false_calls };
-        of[match one.class {
+    fn grow(&mut self, bases: u64) {
+        *self.bases.get_or_insert(0) += bases;
+    }
+
+    fn add(&mut self, class: Class, miss: bool) {
+        let of = if miss { &mut self.misses } else { &mut self.false_calls };
+        of[match class {
             Class::Snv => 0,
             Class::Indel => 1,
             Class::Sv => 2,
@@ -121,11 +118,13 @@ impl Kind {
     }
 }
 
-fn columns(line: &str) -> Option<(&str, usize, usize, &str)> {
+/// Sequence, start, end and name of a line.
+fn columns(line: &str) -> Option<(&str, u64, u64, &str)> {
     let mut columns = line.split('\t');
-    let (chrom, start, end) = (columns.next()?, columns.next()?, columns.next()?);
+    let chrom = columns.next()?;
+    let [start, end] = [columns.next()?.parse().ok()?, columns.next()?.parse().ok()?];
     let name = columns.next().filter(|name| !name.is_empty())?;
-    Some((chrom, start.parse().ok()?, end.parse().ok()?, name))
+    (start <= end).then_some((chrom, start, end, name))
 }
 
 #[cfg(test)]
@@ -152,12 +151,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.bed");
         // From 0, the end not in it: positions 11 to 20 are in the first line.
-        std::fs::write(&path, "# about\nchr1\t10\t20\talu\nchr1\t15\t20\ttract\t0\t+\nchr2\t0\t1000\talu\n")
-            .unwrap();
+        std::fs::write(
+            &path,
+            "# about\nchr1\t10\t20\talu\nchr1\t15\t20\ttract\t0\t+\nchr1\t10\t15\talu\nchr2\t0\t1000\talu\n",
+        )
+        .unwrap();
         let kinds = Kinds::of(&outcome(), &path).unwrap();
         let kind = |bases, false_calls| Kind { bases, false_calls, misses: [0; 3] };
         let expected = [
-            ("alu", kind(Some(1010), [1, 1, 0])),
+            ("alu", kind(Some(1015), [1, 1, 0])),
             ("elsewhere", kind(None, [1, 0, 1])),
             ("tract", kind(Some(5), [0, 1, 0])),
         ];
@@ -167,7 +169,7 @@ mod tests {
             "{}",
             kinds.render()
         );
-        for wrong in ["chr1\t10\t20\n", "chr1 10 20 alu\n", "chr1\t1x\t20\talu\n"] {
+        for wrong in ["chr1\t10\t20\n", "chr1 10 20 alu\n", "chr1\t1x\t20\talu\n", "chr1\t20\t10\talu\n"] {
             std::fs::write(&path, format!("chr1\t1\t2\talu\n{wrong}")).unwrap();
             assert!(
                 Kinds::of(&outcome(), &path).unwrap_err().to_string().contains("line 2: is no line of a BED")
