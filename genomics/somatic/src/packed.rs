@@ -4,17 +4,31 @@ use std::ops::Range;
 
 use genuma_reads::Mate;
 use genuma_reads::dna::{NOT_A_BASE, base, code};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One read, kept.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+/// One read, kept. It is written packed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Read {
     /// Upper-case bases.
-    #[serde(with = "serde_bytes")]
     pub seq: Vec<u8>,
     /// Phred qualities (no offset).
-    #[serde(with = "serde_bytes")]
     pub qual: Vec<u8>,
+}
+
+impl Serialize for Read {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&Packed::from(self).0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Read, D::Error> {
+        let bytes: serde_bytes::ByteBuf = Deserialize::deserialize(from)?;
+        Packed::of_bytes(bytes.into_vec())
+            .map(|packed| packed.unpack())
+            .ok_or_else(|| D::Error::custom("no packed read"))
+    }
 }
 
 impl Read {
@@ -58,11 +72,29 @@ fn bits(n: usize) -> usize {
     }
 }
 
-/// Puts `value` of so many bits, which divide 8, at its place among many.
-fn put(bytes: &mut [u8], at: usize, bits: usize, value: u8) {
+/// Puts `values` of so many bits, which divide 8, one behind the other.
+fn put(bytes: &mut [u8], bits: usize, values: impl ExactSizeIterator<Item = u8>) {
     if bits > 0 {
-        bytes[at * bits / 8] |= value << (at * bits % 8);
+        let (mut values, each) = (values, 8 / bits);
+        for byte in bytes {
+            *byte =
+                (0..).zip(values.by_ref().take(each)).fold(0, |byte, (i, value)| byte | value << (i * bits));
+        }
     }
+}
+
+/// What `letters` says of the first `n` values of so many bits.
+fn get_all(bytes: &[u8], bits: usize, n: usize, letters: &[u8; 256]) -> Vec<u8> {
+    if bits == 0 {
+        return vec![letters[0]; n];
+    }
+    let (each, mask) = (8 / bits, 0xff >> (8 - bits));
+    let mut out = Vec::with_capacity(bytes.len() * each);
+    for &byte in bytes {
+        out.extend((0..each).map(|i| letters[usize::from(byte >> (i * bits) & mask)]));
+    }
+    out.truncate(n);
+    out
 }
 
 fn get(bytes: &[u8], at: usize, bits: usize) -> u8 {
@@ -88,14 +120,27 @@ impl Packed {
         bytes[4] = kinds.len() as u8;
         bytes[HEAD..letters].copy_from_slice(&kinds);
         let (packed, others) = bytes[letters..].split_at_mut(quals);
-        seq.iter().enumerate().for_each(|(at, &b)| put(packed, at, 2, code(b) & 3));
-        let number = |q: u8| kinds.iter().position(|kind| *kind == q).map_or(q, |n| n as u8);
-        qual.iter().enumerate().for_each(|(at, &q)| put(others, at, bits, number(q)));
+        put(packed, 2, seq.iter().map(|&b| code(b) & 3));
+        let mut numbers: [u8; 256] = std::array::from_fn(|q| q as u8);
+        (0..).zip(&kinds).for_each(|(number, &q)| numbers[usize::from(q)] = number);
+        put(others, bits, qual.iter().map(|&q| numbers[usize::from(q)]));
         for (entry, (at, letter)) in bytes[rest..].chunks_exact_mut(UNKNOWN).zip(unknown) {
             entry[..4].copy_from_slice(&(at as u32).to_le_bytes());
             entry[4] = letter;
         }
         Packed(bytes.into())
+    }
+
+    /// What was packed as these bytes, if they can be.
+    fn of_bytes(bytes: Vec<u8>) -> Option<Packed> {
+        let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+        let kinds = usize::from(*bytes.get(HEAD - 1)?);
+        let rest = HEAD + kinds + length.div_ceil(4) + (length * bits(kinds)).div_ceil(8);
+        let unknown = bytes.get(rest..)?.chunks_exact(UNKNOWN);
+        let within =
+            |entry: &[u8]| entry.first_chunk().is_some_and(|at| (u32::from_le_bytes(*at) as usize) < length);
+        let fits = kinds <= NUMBERED && unknown.remainder().is_empty() && unknown.into_iter().all(within);
+        fits.then(|| Packed(bytes.into()))
     }
 
     /// Bases.
@@ -155,7 +200,15 @@ impl Packed {
 
     /// The read as it was.
     pub fn unpack(&self) -> Read {
-        Read { seq: self.bases(0..self.len()), qual: self.quals().collect() }
+        let [kinds, letters, quals, unknown] = self.parts();
+        let (n, mut bases, mut numbered) = (self.len(), [0; 256], std::array::from_fn(|q| q as u8));
+        (0..4).for_each(|code| bases[usize::from(code)] = base(code));
+        numbered[..kinds.len()].copy_from_slice(kinds);
+        let mut seq = get_all(letters, 2, n, &bases);
+        for entry in unknown.chunks_exact(UNKNOWN) {
+            seq[u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]) as usize] = entry[4];
+        }
+        Read { seq, qual: get_all(quals, bits(kinds.len()), n, &numbered) }
     }
 }
 
@@ -198,6 +251,15 @@ mod tests {
         }
         let bytes = Packed::new(&[b'A'; 150], &[2, 11, 25, 37].repeat(38)[..150]).0.len();
         assert_eq!(bytes, 5 + 4 + 38 + 38, "{sizes:?}");
+        let written = postcard::to_allocvec(&Packed::new(b"ACRT", &[30, 7, 30, 2]).unpack()).unwrap();
+        assert_eq!(written.len(), 1 + 5 + 3 + 1 + 1 + 5);
+        let read = |bytes: &[u8]| postcard::from_bytes::<Read>(bytes).ok();
+        assert_eq!(read(&written), Some(Read { seq: b"ACRT".to_vec(), qual: vec![30, 7, 30, 2] }));
+        for at in 0..written.len() {
+            // Whatever is read, nothing goes wrong.
+            (0..=255).for_each(|byte| drop(read(&[&written[..at], &[byte], &written[at + 1..]].concat())));
+            assert_eq!(read(&written[..at]), None);
+        }
         let odd = Packed::new(b"ACRT", &[30; 4]);
         assert_eq!(odd.unpack().seq, b"ACRT");
     }

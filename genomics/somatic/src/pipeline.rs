@@ -202,7 +202,7 @@ impl Job {
         let meter = Arc::new(Meter::of("the reference"));
         watch.begins("place", self.reference.is_some().then(|| meter.clone()));
         let genome = self.reference.as_deref().map(Reference::read).transpose()?;
-        let contigs: Vec<Compared> = match &genome {
+        let (numbers, mut contigs): (Vec<usize>, Vec<Compared>) = match &genome {
             Some(genome) => {
                 let asked = why.as_ref().map(Why::contigs).unwrap_or_default();
                 let placing = Placing {
@@ -219,14 +219,23 @@ impl Job {
                     why.compared(&placed, genome);
                 }
                 let worth = placed.into_iter().filter(|placed| placed.unworthy.is_none());
-                worth.map(|placed| placed.compared).collect()
+                worth.map(|placed| (placed.number, placed.compared)).unzip()
             }
-            None => assembled.contigs.iter().map(Compared::unplaced).collect(),
+            None => assembled.contigs.iter().map(Compared::unplaced).enumerate().unzip(),
         };
         costs.push(clock.cost("place"));
-        let index = recruit::Index::new(&contigs, self.params.k, genome.as_ref(), self.means.threads);
+        let index = recruit::Index::new(&mut contigs, self.params.k, genome.as_ref(), self.means.threads);
+        if let Some(why) = &mut why {
+            why.not_looked_for(index.families.iter().map(|&c| numbers[c as usize]));
+        }
+        let families = index.families.len() as u64;
+        ledger.left_out(
+            "recruit",
+            "contigs in repeats of so many copies that changes cannot be told apart",
+            families,
+        );
         ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);
-        ledger.made("recruit", "of them without a k-mer of their own", index.nowhere_unique);
+        ledger.made("recruit", "of them without a k-mer of their own", index.nowhere_unique - families);
         let recruited = self.store.unit("recruit", &mut costs, || self.recruit(&index, &contigs, watch))?;
         drop(index);
         ledger.made("recruit", "pairs kept", recruited.pairs);

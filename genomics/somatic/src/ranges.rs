@@ -27,6 +27,12 @@ const MOST_SHELVES: usize = 1024;
 /// Bytes that a pair takes in memory beside its letters: seven vectors, where it lies, and what judging keeps of it.
 const PER_PAIR: u64 = 400;
 
+/// Bytes of memory that a pair takes.
+fn resident(pair: &Kept) -> u64 {
+    let letters: usize = pair.mates.iter().map(|mate| mate.seq.len() + mate.qual.len()).sum();
+    PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
+}
+
 /// Shelves that are being filled.
 #[derive(Debug)]
 pub struct Shelving {
@@ -46,6 +52,8 @@ pub struct Recruited {
     order: Vec<u32>,
     ends: Vec<u32>,
     shelves: Vec<Shelf>,
+    /// Of each shelf the bytes of memory that its pairs take.
+    resident: Vec<u64>,
     /// Pairs kept.
     pub pairs: u64,
     /// For each contig and sample: one pair in so many was kept.
@@ -102,11 +110,12 @@ impl Shelving {
             pairs.retain(|pair| !pair.contigs.is_empty());
             pairs.sort_unstable();
             pairs.iter().try_for_each(|pair| shelves.put(shelf, pair))?;
-            Ok(first)
+            Ok((first, pairs.iter().map(resident).sum::<u64>()))
         };
         let counts = try_in_order(shelves.len(), threads, || (index.looking(), Vec::new()), settle)?;
-        let (pairs, thinned) = (counts.iter().sum(), deep.thinned());
-        Ok(Recruited { order, ends, shelves: shelves.finish()?, pairs, thinned })
+        let (firsts, resident): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
+        let (pairs, thinned) = (firsts.iter().sum(), deep.thinned());
+        Ok(Recruited { order, ends, shelves: shelves.finish()?, resident, pairs, thinned })
     }
 }
 
@@ -150,8 +159,7 @@ impl Ranges {
     ) -> Result<Ranges, Error> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut taken = 0;
-        for (i, shelf) in recruited.shelves.iter().enumerate() {
-            let needed = shelf.bytes + PER_PAIR * shelf.values;
+        for (i, &needed) in recruited.resident.iter().enumerate() {
             match ranges.last_mut() {
                 Some(range) if taken + needed <= memory => range.end += 1,
                 _ => {
@@ -174,8 +182,14 @@ impl Ranges {
     pub fn in_memory(loci: Vec<Locus>, pairs: Vec<Kept>) -> Ranges {
         let none = || Shelves::unnamed(WHAT, Path::new("/"), 0);
         let (order, kept) = ((0..loci.len() as u32).collect(), pairs.len() as u64);
-        let recruited =
-            Recruited { order, ends: Vec::new(), shelves: Vec::new(), pairs: kept, thinned: Vec::new() };
+        let recruited = Recruited {
+            order,
+            ends: Vec::new(),
+            shelves: Vec::new(),
+            resident: Vec::new(),
+            pairs: kept,
+            thinned: Vec::new(),
+        };
         let resident = Some(Resident { pairs, contigs: recruited.order.clone() });
         Ranges {
             loci,
@@ -351,9 +365,9 @@ mod tests {
     fn what_is_found_does_not_depend_on_the_memory() {
         // Contigs in no order, some beside each other, so that pairs belong to several; pairs with equal names and bases, too.
         let genome = bases(60_000, 9);
-        let contigs: Vec<Compared> =
+        let mut contigs: Vec<Compared> =
             (0..80).map(|i| contig(&genome, (i * 37 % 80) * 700 + i % 2 * 400)).collect();
-        let index = Index::new(&contigs, 31, None, 1);
+        let index = Index::new(&mut contigs, 31, None, 1);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recruit.bins");
         let seen = Seen::new(&index);

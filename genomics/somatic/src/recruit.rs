@@ -35,8 +35,9 @@ const ENOUGH: usize = 3;
 const DEEP: u32 = 4096;
 /// Contigs that a thread takes at once.
 const BLOCK: usize = 256;
-/// Places of a k-mer in the genome up to which they are counted: only none and one are told from others.
-const SEVERAL: u8 = 2;
+/// Copies of a repeat beyond which a change in it is not followed where no k-mer beside it has fewer: whatever reads say,
+/// it fits all of them. Places of a k-mer are counted up to one more.
+const FAMILY: u8 = 32;
 
 /// Where a recruiting k-mer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +58,8 @@ pub struct Index {
     unique: bool,
     /// Contigs without a k-mer of their own.
     pub nowhere_unique: u64,
+    /// Which of the contigs were left out, ascending: in repeats of so many copies that they have no k-mer that stands in few places.
+    pub families: Vec<u32>,
 }
 
 /// How often each recruiting k-mer was met in each sample, counted by all threads.
@@ -115,7 +118,6 @@ impl Deep {
 /// A candidate for recruiting.
 struct Candidate {
     kmer: u64,
-    contig: u32,
     /// Bases between it and the change; 0 when it is near.
     off: u32,
     /// Whether it lies before the change.
@@ -124,12 +126,54 @@ struct Candidate {
     changed: bool,
 }
 
+/// The k-mers by which pairs are recruited for a contig.
+#[derive(Clone)]
+struct Chosen {
+    kmers: Vec<u64>,
+    /// Whether none of them stands where it should alone.
+    common: bool,
+}
+
+impl Chosen {
+    /// Chooses from its candidates, of which `copies` says in how many places of the genome they stand, if there is one.
+    fn of(own: &[Candidate], copies: impl Fn(&Candidate) -> Option<u8>) -> Chosen {
+        // The tumour's own stand nowhere in the genome, the others once.
+        let fits = |c: &Candidate| copies(c).is_none_or(|copies| copies == u8::from(!c.changed));
+        let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
+            own.iter().filter(|c| c.off == 0 && fits(c)).partition(|c| c.changed);
+        let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
+        if beside(true) < ENOUGH && beside(false) < ENOUGH {
+            // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
+            chosen.clear();
+        }
+        for before in [true, false] {
+            let beside = shared.iter().filter(|c| c.before == before).count();
+            if beside < ENOUGH {
+                shared.extend(own.iter().filter(|c| c.off > 0 && c.before == before && fits(c)));
+            }
+        }
+        chosen.append(&mut shared);
+        let common = chosen.is_empty() && !own.is_empty();
+        if common {
+            // A repeat as long as fragments are: all that is left is to take its copies together.
+            let few = |c: &Candidate| copies(c).is_none_or(|copies| copies <= FAMILY);
+            chosen.extend(own.iter().filter(|c| c.off == 0 && few(c)));
+            if chosen.iter().all(|c| c.changed) {
+                // What the copies share is in too many of them.
+                chosen.clear();
+            }
+        }
+        Chosen { kmers: chosen.iter().map(|c| c.kmer).collect(), common }
+    }
+}
+
 /// Candidates of one contig: beside every change, on the contig and on what the normal has there.
-fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
+fn candidates(contig: &Compared, k: u32) -> Vec<Candidate> {
+    let mut out = Vec::new();
     let novel = (0..contig.novel.len()).filter(|&at| contig.novel[at]);
     let changed = contig.findings.iter().flat_map(|f| [f.at.start, f.at.end]);
     let places: Vec<usize> = novel.chain(changed).collect();
-    let (Some(&start), Some(&end)) = (places.iter().min(), places.iter().max()) else { return };
+    let (Some(&start), Some(&end)) = (places.iter().min(), places.iter().max()) else { return out };
     let changed: Vec<_> = contig.findings.iter().map(|f| f.at.start..f.at.end).collect();
     let mut take = |seq: &[u8], start: usize, end: usize, changed: &[std::ops::Range<usize>]| {
         let window = start.saturating_sub(FAR)..(end + FAR).min(seq.len());
@@ -150,7 +194,6 @@ fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
             let holds = |r: &std::ops::Range<usize>| at < r.end.max(r.start) && to > r.start;
             out.push(Candidate {
                 kmer: kmer.canonical(),
-                contig: c,
                 off,
                 before: at + k as usize / 2 < usize::midpoint(start, end),
                 changed: changed.iter().any(holds),
@@ -169,18 +212,15 @@ fn candidates(contig: &Compared, c: u32, k: u32, out: &mut Vec<Candidate>) {
             }
         }
     }
+    out
 }
 
 impl Index {
-    /// Indexes the novel stretches of `contigs` and their surroundings. `genome` tells which k-mers stand in several places;
-    /// without one all are taken.
-    pub fn new(contigs: &[Compared], k: u32, genome: Option<&Reference>, threads: usize) -> Index {
+    /// Indexes the novel stretches of `contigs` and their surroundings, and leaves those of them that have reads to be looked for. `genome`
+    /// tells which k-mers stand in several places; without one all are taken.
+    pub fn new(contigs: &mut Vec<Compared>, k: u32, genome: Option<&Reference>, threads: usize) -> Index {
         // Of a large genome candidates are GB: they are made twice, and only their k-mers are held meanwhile.
-        let each = |c: usize| {
-            let mut own = Vec::new();
-            candidates(&contigs[c], c as u32, k, &mut own);
-            own
-        };
+        let each = |c: usize| candidates(&contigs[c], k);
         let blocks = contigs.len().div_ceil(BLOCK);
         let block = |b: usize| b * BLOCK..((b + 1) * BLOCK).min(contigs.len());
         let distinct = |(): &mut (), b: usize| {
@@ -193,43 +233,29 @@ impl Index {
         distinct.sort_unstable();
         distinct.dedup();
         let copies = genome.map(|genome| copies(&distinct, k, genome, threads));
-        let fits = |c: &Candidate| {
-            let copies = copies.as_ref().map(|copies| copies[distinct.partition_point(|&d| d < c.kmer)]);
-            copies.is_none_or(|copies| copies == u8::from(!c.changed))
+        let copies =
+            |c: &Candidate| copies.as_ref().map(|copies| copies[distinct.partition_point(|&d| d < c.kmer)]);
+        let chosen = |(): &mut (), b: usize| -> Vec<Chosen> {
+            block(b).map(|c| Chosen::of(&each(c), copies)).collect()
         };
-        let choose = |(): &mut (), b: usize| {
-            let (mut entries, mut nowhere_unique) = (Vec::new(), 0);
-            for own in block(b).map(each).filter(|own| !own.is_empty()) {
-                // The tumour's own stand nowhere in the genome, the others once.
-                let (mut chosen, mut shared): (Vec<&Candidate>, Vec<&Candidate>) =
-                    own.iter().filter(|c| c.off == 0 && fits(c)).partition(|c| c.changed);
-                let beside = |before: bool| shared.iter().filter(|c| c.before == before).count();
-                if beside(true) < ENOUGH && beside(false) < ENOUGH {
-                    // Inside a repeat the tumour's own k-mers may be errors in any of its copies: only what stands here alone tells.
-                    chosen.clear();
-                }
-                for before in [true, false] {
-                    let beside = shared.iter().filter(|c| c.before == before).count();
-                    if beside < ENOUGH {
-                        shared.extend(own.iter().filter(|c| c.off > 0 && c.before == before && fits(c)));
-                    }
-                }
-                chosen.append(&mut shared);
-                if chosen.is_empty() {
-                    // A repeat as long as fragments are: all that is left is to take its copies together.
-                    nowhere_unique += 1;
-                    chosen = own.iter().filter(|c| c.off == 0).collect::<Vec<_>>();
-                }
-                entries.extend(chosen.iter().map(|c| (c.kmer, c.contig)));
+        let chosen = in_order(blocks, threads, || (), chosen).concat();
+        let mut entries = Vec::new();
+        let (mut number, mut nowhere_unique, mut families) = (0, 0, Vec::new());
+        for (c, Chosen { kmers, common }) in (0..).zip(&chosen) {
+            nowhere_unique += u64::from(*common);
+            if *common && kmers.is_empty() && genome.is_some() {
+                families.push(c);
+            } else {
+                entries.extend(kmers.iter().map(|&kmer| (kmer, number)));
+                number += 1;
             }
-            (entries, nowhere_unique)
-        };
-        let (mut entries, mut nowhere_unique) = (Vec::new(), 0);
-        for (some, nowhere) in in_order(blocks, threads, || (), choose) {
-            entries.extend(some);
-            nowhere_unique += nowhere;
         }
-        drop((distinct, copies));
+        drop((distinct, chosen));
+        let mut c = 0;
+        contigs.retain(|_| {
+            c += 1;
+            families.binary_search(&(c - 1)).is_err()
+        });
         entries.sort_unstable();
         entries.dedup();
         let (mut kmers, mut sites, mut starts) = (Vec::new(), Vec::with_capacity(entries.len()), Vec::new());
@@ -242,7 +268,7 @@ impl Index {
         }
         starts.push(sites.len() as u32);
         let sought = Sought::new(k, kmers.into_iter());
-        Index { sought, sites, starts, unique: genome.is_some(), nowhere_unique }
+        Index { sought, sites, starts, unique: genome.is_some(), nowhere_unique, families }
     }
 
     /// Whether a mate carries a recruiting k-mer.
@@ -349,7 +375,7 @@ fn drawn(lot: u64, pairs: u32) -> bool {
     lot.leading_zeros() >= level(pairs)
 }
 
-/// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than [`SEVERAL`].
+/// How often each of the sorted `distinct` k-mers stands in the genome, on either strand; no further than one more than [`FAMILY`].
 fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u8> {
     const PIECE: usize = 1 << 20;
     let sought = Sought::new(k, distinct.iter().copied());
@@ -367,11 +393,84 @@ fn copies(distinct: &[u64], k: u32, genome: &Reference, threads: usize) -> Vec<u
         hits.clear();
         sought.find(pieces[i], looking, hits);
         for hit in hits {
-            let more = |n: u8| (n < SEVERAL).then_some(n + 1);
+            let more = |n: u8| (n <= FAMILY).then_some(n + 1);
             // What stands in more places stays as it is.
             let _ = copies[hit.rank as usize].fetch_update(Relaxed, Relaxed, more);
         }
     };
     in_order(pieces.len(), threads, || (sought.looking(), Vec::new()), count);
     copies.into_iter().map(AtomicU8::into_inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_reads::fasta::Contig;
+
+    use super::*;
+    use crate::change::Change;
+    use crate::compare::Finding;
+
+    fn bases(n: usize, dice: &mut u64) -> Vec<u8> {
+        let mut next = || {
+            *dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(*dice >> 62) as usize]
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    /// The contig of 300 bases from `from` on with its middle changed.
+    fn contig(genome: &[u8], from: usize) -> Compared {
+        let normal = genome[from..from + 300].to_vec();
+        let mut seq = normal.clone();
+        seq[150] = if seq[150] == b'A' { b'C' } else { b'A' };
+        let (reference, alternative) = (vec![normal[150]], vec![seq[150]]);
+        Compared {
+            novel: (0..300).map(|at| (120..181).contains(&at)).collect(),
+            weight: vec![74; 300],
+            assembled: 0..300,
+            depth: 4,
+            findings: vec![Finding {
+                change: Change::Allele { chrom: 0, pos: from + 150, reference, alternative },
+                at: 150..151,
+                left_normal: normal.clone(),
+                right_normal: normal,
+                right_shift: 0,
+                mapq: 0,
+            }],
+            diagonals: [None; 2],
+            seq,
+        }
+    }
+
+    #[test]
+    fn no_reads_are_looked_for_where_too_many_copies_are_alike() {
+        let mut dice = 5;
+        let [few, many] = [0; 2].map(|_| bases(1_200, &mut dice));
+        let mut genome = bases(2_000, &mut dice);
+        let mut add = |copy: &[u8], times: u8| {
+            let at = genome.len();
+            (0..times).for_each(|_| genome.extend(copy.iter().copied().chain(bases(50, &mut dice))));
+            at
+        };
+        let (few, many) = (add(&few, FAMILY), add(&many, FAMILY + 1));
+        let all = [500, many + 450, few + 450].map(|from| contig(&genome, from));
+        let reference = Reference::from_contigs(vec![Contig { name: "one".into(), seq: genome.clone() }]);
+        let mut contigs = all.to_vec();
+        let index = Index::new(&mut contigs, 31, Some(&reference), 2);
+        assert_eq!((index.families.as_slice(), index.nowhere_unique), (&[1][..], 2));
+        assert_eq!(contigs, [all[0].clone(), all[2].clone()]);
+        let mut hits = Vec::new();
+        let mut contigs_of = |from: usize| {
+            let seq = &genome[from..from + 150];
+            let pair = Pair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
+            let (mut looking, seen) = (index.looking(), Seen::new(&index));
+            index.recruit(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
+        };
+        assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);
+        // Another of its copies.
+        assert_eq!(contigs_of(few + 1_250 + 520), Some(vec![1]));
+        let mut without = all.to_vec();
+        let index = Index::new(&mut without, 31, None, 2);
+        assert_eq!((without.len(), index.families.len()), (3, 0));
+    }
 }

@@ -288,6 +288,17 @@ impl Why {
         }
     }
 
+    /// Before recruiting: those of all contigs that reads are not looked for.
+    pub fn not_looked_for(&mut self, contigs: impl Iterator<Item = usize>) {
+        for c in contigs {
+            for asked in self.asked.iter_mut().filter(|asked| asked.contigs.contains(&c)) {
+                asked.lines.push(format!(
+                    "recruit: contig {c} lies in a repeat of so many copies that no read tells which of them changed"
+                ));
+            }
+        }
+    }
+
     /// After judging: the calls that are it, or lie where it lies.
     pub fn judged(&mut self, loci: &[Locus], events: &[Event], genome: &Reference) {
         for asked in &mut self.asked {

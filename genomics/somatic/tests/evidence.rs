@@ -144,7 +144,7 @@ impl Weighed {
 
 /// The pairs that are recruited for a contig, and the contig with them.
 fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> (Vec<Kept>, Locus) {
-    let index = Index::new(std::slice::from_ref(compared), K, Some(genome), 1);
+    let index = Index::new(&mut vec![compared.clone()], K, Some(genome), 1);
     let (seen, mut looking, mut found) = (Seen::new(&index), Looking::new(K), Vec::new());
     let mut kept: Vec<Kept> = pairs
         .iter()
