@@ -20,8 +20,13 @@ pub struct KmerMap {
 
 const EMPTY: u32 = u32::MAX;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// k-mers looked up together.
-const TOGETHER: usize = 32;
+
+/// A k-mer that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    kmer: u64,
+    hash: u64,
+}
 
 fn hash(kmer: u64) -> u64 {
     let x = kmer.wrapping_mul(SPREAD);
@@ -66,41 +71,33 @@ impl KmerMap {
     /// The rank of a canonical k-mer.
     #[inline]
     pub fn get(&self, kmer: u64) -> Option<u32> {
-        let h = hash(kmer);
-        if self.may_have(h) { self.rank(kmer, h) } else { None }
+        let asked = Asked { kmer, hash: hash(kmer) };
+        if self.may_have(&asked) { self.answer(&asked) } else { None }
     }
 
-    /// Calls `found` with what came with each of the canonical k-mers that is there, and its rank, in order.
-    pub fn get_all<T: Copy + Default>(
-        &self,
-        mut kmers: impl Iterator<Item = (T, u64)>,
-        mut found: impl FnMut(T, u32),
-    ) {
-        let mut asked = [(T::default(), 0, 0); TOGETHER];
-        loop {
-            let mut n = 0;
-            for (asked, (what, kmer)) in asked.iter_mut().zip(kmers.by_ref()) {
-                let h = hash(kmer);
-                prefetch(&self.filter[(h >> self.filter_shift) as usize]);
-                *asked = (what, kmer, h);
-                n += 1;
-            }
-            for &(what, kmer, h) in &asked[..n] {
-                if self.may_have(h)
-                    && let Some(rank) = self.rank(kmer, h)
-                {
-                    found(what, rank);
-                }
-            }
-            if n < TOGETHER {
-                return;
-            }
-        }
-    }
-
+    /// Asks for a canonical k-mer, of which the answer is wanted later: what it needs of the filter is fetched.
     #[inline]
-    fn may_have(&self, hash: u64) -> bool {
-        !self.filter[(hash >> self.filter_shift) as usize] & bits(hash) == 0
+    pub fn ask(&self, kmer: u64) -> Asked {
+        let hash = hash(kmer);
+        prefetch(&self.filter[(hash >> self.filter_shift) as usize]);
+        Asked { kmer, hash }
+    }
+
+    /// Whether it may be there; what the answer needs of the table is fetched.
+    #[inline]
+    pub fn may_have(&self, asked: &Asked) -> bool {
+        let hash = asked.hash;
+        let may = !self.filter[(hash >> self.filter_shift) as usize] & bits(hash) == 0;
+        if may {
+            prefetch(&self.slots[(hash >> self.slot_shift) as usize]);
+        }
+        may
+    }
+
+    /// The rank of one that may be there.
+    #[inline]
+    pub fn answer(&self, asked: &Asked) -> Option<u32> {
+        self.rank(asked.kmer, asked.hash)
     }
 
     #[inline]
@@ -134,9 +131,6 @@ mod tests {
             for i in n..n + 1000 {
                 assert_eq!(map.get(key(i)), None);
             }
-            let mut found = Vec::new();
-            map.get_all((0..n + 100).map(|i| (i, key(i))), |i, rank| found.push((i, rank)));
-            assert_eq!(found, (0..n).map(|i| (i, i as u32)).collect::<Vec<_>>());
         }
     }
 }

@@ -8,7 +8,7 @@ use genuma_kmers::{Sieve, Sifter};
 use genuma_reads::packed::Packed;
 use serde::{Deserialize, Serialize};
 
-use crate::kmer_map::KmerMap;
+use crate::kmer_map::{Asked, KmerMap};
 
 /// Where a k-mer that is looked for stands in a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +33,27 @@ pub struct Sought {
 
 /// What a thread needs to look; keeps its memory between sequences.
 #[derive(Debug)]
-pub struct Looking(Sifter);
+pub struct Looking {
+    sifter: Sifter,
+    /// k-mers of the sequence in hand that are looked up.
+    asked: Vec<Place>,
+}
+
+/// A k-mer that is looked up, and where it stands as [`KmerHit`] says.
+#[derive(Debug)]
+struct Place {
+    at: u32,
+    forward: bool,
+    kmer: Asked,
+}
+
+/// k-mers looked up together: their cache lines come while others are asked for.
+const TOGETHER: usize = 128;
 
 impl Looking {
     /// For `k`-mers.
     pub fn new(k: u32) -> Looking {
-        Looking(Sifter::new(k))
+        Looking { sifter: Sifter::new(k), asked: Vec::new() }
     }
 }
 
@@ -72,16 +87,30 @@ impl Sought {
     pub fn find<'a>(
         &self,
         seq: &[u8],
-        Looking(sifter): &'a mut Looking,
+        Looking { sifter, asked }: &'a mut Looking,
         out: &mut Vec<KmerHit>,
     ) -> Packed<'a> {
         let Sought { k, map, sieve } = self;
-        sieve.sift(seq, sifter, |stretch| {
+        asked.clear();
+        // When they are looked at what they need of the filter has come, and then what they need of the table.
+        let mut look = |asked: &mut Vec<Place>| {
+            asked.retain(|place| map.may_have(&place.kmer));
+            for Place { at, forward, kmer } in asked.drain(..) {
+                out.extend(map.answer(&kmer).map(|rank| KmerHit { at, span: *k, rank, forward }));
+            }
+        };
+        let packed = sieve.sift(seq, sifter, |stretch| {
             let from = stretch.start;
-            let all = kmers(&seq[stretch], *k)
-                .map(|(at, kmer)| (((from + at) as u32, kmer.forward <= kmer.reverse), kmer.canonical()));
-            map.get_all(all, |(at, forward), rank| out.push(KmerHit { at, span: *k, rank, forward }));
-        })
+            for (at, kmer) in kmers(&seq[stretch], *k) {
+                if asked.len() == TOGETHER {
+                    look(asked);
+                }
+                let (at, forward) = ((from + at) as u32, kmer.forward <= kmer.reverse);
+                asked.push(Place { at, forward, kmer: map.ask(kmer.canonical()) });
+            }
+        });
+        look(asked);
+        packed
     }
 }
 
