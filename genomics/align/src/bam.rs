@@ -190,6 +190,33 @@ fn lies(mate: &Read<'_>, hits: &[Hit]) -> bool {
     points as usize * 10 >= mate.seq.len() * 9
 }
 
+/// A template and what was found of its mates.
+struct Here<'a> {
+    template: Template<'a>,
+    mates: [Vec<Hit>; 2],
+    /// Which of them lie about the template's places.
+    lie: [bool; 2],
+}
+
+impl<'a> Here<'a> {
+    /// Mates that have to be looked for elsewhere.
+    fn to_be_found(some: &[Here<'a>]) -> Vec<&'a [u8]> {
+        let mates =
+            some.iter().flat_map(|one| one.template.mates.map(|mate| mate.seq).into_iter().zip(one.lie));
+        mates.filter(|(_, lies)| !lies).map(|(mate, _)| mate).collect()
+    }
+
+    /// With that hit of each mate first with which both are best. Of what was not looked for elsewhere no more is known than of the places.
+    fn chosen(self, apart: usize) -> (Template<'a>, [Vec<Hit>; 2]) {
+        let Here { template, mut mates, lie } = self;
+        choose(&mut mates, apart);
+        for (hits, _) in mates.iter_mut().zip(lie).filter(|(_, lies)| *lies) {
+            hits.iter_mut().for_each(|hit| hit.mapq = hit.mapq.min(template.quality));
+        }
+        (template, mates)
+    }
+}
+
 /// Placing templates, and what came of it.
 struct Placing<'a> {
     heading: &'a Heading<'a>,
@@ -204,14 +231,11 @@ struct Placing<'a> {
 }
 
 impl Placing<'_> {
-    /// The hits of the mates of some templates.
-    fn find(&mut self, templates: &[Template<'_>], scan: &Scan<'_>) -> Vec<[Vec<Hit>; 2]> {
-        let mates: Vec<&[u8]> =
-            templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq)).collect();
-        let found = scan.find(&mates);
+    /// The hits of reads.
+    fn find(&mut self, reads: &[&[u8]], scan: &Scan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
+        let found = scan.find(reads);
         (self.crowded, self.unkept) = (self.crowded + found.crowded, self.unkept + found.unkept);
-        let mut hits = found.hits.into_iter();
-        std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect()
+        found.hits.into_iter()
     }
 
     /// Encodes templates with their hits.
@@ -230,6 +254,15 @@ impl Placing<'_> {
     }
 }
 
+/// The mates of some templates.
+fn of_mates<'a>(templates: &[Template<'a>]) -> Vec<&'a [u8]> {
+    templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq)).collect()
+}
+
+fn lengths(reads: &[&[u8]]) -> Vec<usize> {
+    reads.iter().map(|read| read.len()).collect()
+}
+
 /// Places all templates from several threads; which block comes when depends on the templates alone.
 fn map_all(
     heading: &Heading<'_>,
@@ -237,13 +270,10 @@ fn map_all(
     templates: &[Template<'_>],
     scan: &Scan<'_>,
 ) -> Result<Vec<SortedBlock>, Error> {
-    let lengths = |templates: &[Template<'_>]| -> Vec<usize> {
-        templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq.len())).collect()
-    };
     let neighbours: Vec<(&[Template<'_>], Vec<Part>)> =
         templates.chunks(NEIGHBOURS).map(|some| (some, parts(some, heading.genome))).collect();
     let near = |parts| Scan { parts: Some(parts), ..*scan };
-    let passed = neighbours.iter().map(|(some, parts)| near(parts).expected(&lengths(some)));
+    let passed = neighbours.iter().map(|(some, parts)| near(parts).expected(&lengths(&of_mates(some))));
     scan.meter.expect_bytes(passed.sum());
     let mut placing = Placing {
         heading,
@@ -256,26 +286,30 @@ fn map_all(
     };
     let mut elsewhere = Vec::new();
     for (some, parts) in &neighbours {
-        let hits = placing.find(some, &near(parts));
+        let mut hits = placing.find(&of_mates(some), &near(parts));
+        let hits: Vec<[Vec<Hit>; 2]> =
+            std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect();
         placing.apart = farthest(&hits).unwrap_or(placing.apart);
         let mut here = Vec::with_capacity(some.len());
-        for (&template, mut mates) in some.iter().zip(hits) {
-            if (0..2).all(|m| lies(&template.mates[m], &mates[m])) {
-                choose(&mut mates, placing.apart);
-                mates.iter_mut().flatten().for_each(|hit| hit.mapq = hit.mapq.min(template.quality));
-                here.push((template, mates));
-            } else {
-                elsewhere.push(template);
-            }
+        for (&template, mates) in some.iter().zip(hits) {
+            let lie = [0, 1].map(|m| lies(&template.mates[m], &mates[m]));
+            let one = Here { template, mates, lie };
+            if lie == [true; 2] { here.push(one.chosen(placing.apart)) } else { elsewhere.push(one) }
         }
         placing.write(&here)?;
     }
-    let passed = elsewhere.chunks(PORTION).map(|some| scan.expected(&lengths(some)));
+    let passed = elsewhere.chunks(PORTION).map(|some| scan.expected(&lengths(&Here::to_be_found(some))));
     scan.meter.expect_bytes(passed.sum());
-    for some in elsewhere.chunks(PORTION) {
-        let mut hits = placing.find(some, scan);
-        hits.iter_mut().for_each(|mates| choose(mates, placing.apart));
-        let placed: Vec<_> = some.iter().copied().zip(hits).collect();
+    for some in elsewhere.chunks_mut(PORTION) {
+        let mut hits = placing.find(&Here::to_be_found(some), scan);
+        let mut placed = Vec::with_capacity(some.len());
+        for one in some {
+            let mut one = Here { mates: std::mem::take(&mut one.mates), ..*one };
+            for (mate, _) in one.mates.iter_mut().zip(one.lie).filter(|(_, lies)| !lies) {
+                *mate = hits.next().unwrap_or_default();
+            }
+            placed.push(one.chosen(placing.apart));
+        }
         placing.write(&placed)?;
     }
     if placing.crowded + placing.unkept > 0 {
