@@ -73,9 +73,8 @@ fn bits(n: usize) -> usize {
 }
 
 /// Puts `values` of so many bits, which divide 8, one behind the other.
-fn put(bytes: &mut [u8], bits: usize, values: impl ExactSizeIterator<Item = u8>) {
-    if bits > 0 {
-        let (mut values, each) = (values, 8 / bits);
+fn put(bytes: &mut [u8], bits: usize, mut values: impl ExactSizeIterator<Item = u8>) {
+    if let Some(each) = 8usize.checked_div(bits) {
         for byte in bytes {
             *byte =
                 (0..).zip(values.by_ref().take(each)).fold(0, |byte, (i, value)| byte | value << (i * bits));
