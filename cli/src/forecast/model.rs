@@ -5,13 +5,14 @@
 
 use std::path::PathBuf;
 
+use genuma_align::scan;
 use genuma_kmers::{Expected, MAX_PARTS, Planned, least_memory};
 use genuma_reads::Estimate;
 use genuma_somatic::count::PICKS_PER_BASE;
 use genuma_somatic::pipeline::{Means, Params};
 use serde::Serialize;
 
-use super::rates::Rates;
+use super::rates::{Rates, SMALL};
 use crate::sizes;
 
 /// Bytes that a call takes however small its input (measured: 90 MiB with two threads on 0.2 Mbp); a call with less is refused.
@@ -247,6 +248,11 @@ impl<'a> Work<'a> {
         together.max(inflating).max(moved as f64 / self.rates.disk) + alone_s
     }
 
+    /// How many times what a Gbase costs on a small genome it costs on this one, if it is so much more on one ten times as large.
+    fn grown(&self, tenfold: f64) -> f64 {
+        1.0 + tenfold * (self.gbp / SMALL).max(1.0).log10()
+    }
+
     /// Bytes for each Gbase, in memory or in files.
     fn bytes(rate: f64, gbases: f64) -> u64 {
         (rate * gbases) as u64
@@ -284,32 +290,39 @@ impl<'a> Work<'a> {
     }
 
     fn assemble(&self) -> Unit {
-        let cpu_s = self.tumour * self.rates.assemble;
+        let cpu_s = self.tumour * self.rates.assemble * self.grown(self.rates.tenfold);
         Unit {
             name: "assemble",
             cpu_s,
             wall_s: self.wall(cpu_s, self.tumour, 0, 0.0),
-            peak_bytes: self.base + Self::bytes(self.rates.assemble_bytes, self.tumour),
+            peak_bytes: self.base
+                + Self::bytes(self.rates.assemble_bytes * self.grown(self.rates.tenfold_found), self.tumour),
             read_bytes: self.given.bytes[1],
             written_bytes: Self::bytes(self.rates.unit_bytes, self.tumour),
         }
     }
 
     fn place(&self) -> Unit {
-        let cpu_s = 2.0 * self.rates.scan * self.gbp + self.rates.compare * self.tumour;
+        let held = self.base + self.letters + Self::bytes(self.rates.place_bytes, self.tumour);
+        let contigs = Self::bytes(self.rates.contig_bases, self.tumour);
+        // The tables by which contigs are looked for take what is left, and the reference goes past as often as that asks for.
+        let at_once = scan::at_once(self.letters, self.given.means.memory.saturating_sub(held)).min(contigs);
+        let turns = if self.letters == 0 { 0 } else { contigs.div_ceil(at_once.max(1)) };
+        let cpu_s = 2.0 * turns as f64 * self.rates.scan * self.gbp
+            + self.rates.compare * self.tumour * self.grown(self.rates.tenfold_found);
         let alone_s = self.rates.reference * self.gbp;
         Unit {
             name: "place",
             cpu_s: cpu_s + alone_s,
             wall_s: self.wall(cpu_s, 0.0, 0, alone_s),
-            peak_bytes: self.base + self.letters + Self::bytes(self.rates.place_bytes, self.tumour),
+            peak_bytes: held + scan::bytes_for(at_once),
             read_bytes: self.letters,
             written_bytes: 0,
         }
     }
 
     fn recruit(&self) -> Unit {
-        let cpu_s = self.both * self.rates.recruit;
+        let cpu_s = self.both * self.rates.recruit * self.grown(self.rates.tenfold);
         let pairs = Self::bytes(self.rates.pair_bytes, self.both);
         Unit {
             name: "recruit",
@@ -322,29 +335,30 @@ impl<'a> Work<'a> {
     }
 
     fn judge(&self) -> Unit {
-        let cpu_s = self.both * self.rates.judge;
+        let cpu_s = self.both * self.rates.judge * self.grown(self.rates.tenfold_found);
         // All pairs at once, or as many as half of what is left beside the reference has room for.
         let pairs = Self::bytes(self.rates.pair_bytes, self.both);
-        let room = self.given.means.memory.saturating_sub(self.letters) / 2;
-        let several = pairs > room;
+        let resident = Self::bytes(self.rates.resident_bytes, self.both);
+        let held = self.base + self.letters + Self::bytes(self.rates.judge_bytes, self.both);
+        let room = self.given.means.memory.saturating_sub(held) / 2;
+        let several = resident > room;
         // They are read once, and again for each look at them where they do not stay.
         let read = if several { 4 * pairs } else { pairs };
         Unit {
             name: "judge",
             cpu_s,
             wall_s: self.wall(cpu_s, 0.0, read, 0.0),
-            peak_bytes: self.base
-                + self.letters
-                + Self::bytes(self.rates.judge_bytes, self.both)
-                + pairs.min(room),
+            peak_bytes: held + resident.min(room),
             read_bytes: read,
             written_bytes: 0,
         }
     }
 
     fn write(&self) -> Unit {
-        let cpu_s = self.both * self.rates.write;
-        let peak_bytes = self.judge().peak_bytes;
+        let cpu_s = self.both * self.rates.write * self.grown(self.rates.tenfold_found);
+        let held = self.judge().peak_bytes;
+        let room = self.given.means.memory.saturating_sub(held) / 2;
+        let peak_bytes = held + Self::bytes(self.rates.write_bytes, self.both).min(room);
         let written = Self::bytes(self.rates.result_bytes, self.both);
         Unit {
             name: "write",

@@ -13,7 +13,7 @@ pub struct Rates {
     pub again: f64,
     /// CPU s a Gbase of the tumour: finding its reads again, grouping and assembling.
     pub assemble: f64,
-    /// CPU s a Gbp: a scan of the reference for contigs, of which there are two.
+    /// CPU s a Gbp: a scan of the reference for contigs, of which there are two in each turn.
     pub scan: f64,
     /// CPU s a Gbase of the tumour: holding its contigs against what the scans found.
     pub compare: f64,
@@ -23,6 +23,10 @@ pub struct Rates {
     pub judge: f64,
     /// CPU s a Gbase of both samples, at 30x.
     pub write: f64,
+    /// What `assemble` and `recruit` are more on a genome ten times [`SMALL`], as a share: repeats have more copies, tables are larger than caches.
+    pub tenfold: f64,
+    /// The same of `compare`, `judge`, `write` and `assemble_bytes`, which go with the contigs and the places that fit them.
+    pub tenfold_found: f64,
     /// s a Gbp, in one thread: reading the reference, which is done three times.
     pub reference: f64,
     /// s a Gbase, in one thread: inflating and cutting one file of reads.
@@ -35,16 +39,22 @@ pub struct Rates {
     pub base_bytes: f64,
     /// ... of the reads that a thread holds.
     pub thread_bytes: f64,
-    /// Bytes of memory a Gbase of the tumour: picked k-mers and the pairs that have them, while they are assembled.
+    /// Bytes of memory a Gbase of the tumour of a genome of [`SMALL`] Gbp: picked k-mers and the pairs that have them, while they are assembled.
     pub assemble_bytes: f64,
-    /// Bytes of memory a Gbase of the tumour: contigs and where they lie, while they are placed.
+    /// Bytes of memory a Gbase of the tumour: contigs and where they lie, beside the tables by which they are looked for.
     pub place_bytes: f64,
+    /// Bases of contigs, a Gbase of the tumour.
+    pub contig_bases: f64,
     /// Bytes of memory a Gbase of both samples: contigs, their index and the shelves that are being filled.
     pub recruit_bytes: f64,
     /// Bytes of memory a Gbase of both samples beside the pairs of the range in hand: contigs and what is found of them.
     pub judge_bytes: f64,
-    /// Bytes of pairs recruited, a Gbase of both samples, in the work folder and, while they are judged, in memory if it has room.
+    /// Bytes of memory a Gbase of both samples, beside those: reads of calls while they are placed.
+    pub write_bytes: f64,
+    /// Bytes of pairs recruited, a Gbase of both samples: in the work folder, and ...
     pub pair_bytes: f64,
+    /// ... in memory while they are judged, if it has room.
+    pub resident_bytes: f64,
     /// Bytes of the files of finished units, a Gbase of the tumour.
     pub unit_bytes: f64,
     /// Bytes of results a Gbase of both samples.
@@ -55,32 +65,39 @@ pub struct Rates {
     pub watts: Option<f64>,
 }
 
+/// Gbp of a genome whose units cost what the rates say.
+pub const SMALL: f64 = 0.025;
+
 /// Where [`MEASURED`] was measured.
 pub const MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Times rest on runs on [`MACHINE`] with 25 to 300 Mbp at 30x/30x, 2×150 bp, `simulate --library wgs`, by builds of some days; those of a unit
-/// differed by a fifth. Memory, the sizes of files and `compare` rest on one pair of 25 Mbp and are drawn out from it in proportion; `busy` and
-/// `disk` are guesses. `--from` puts what was measured on the spot in their place.
+/// Of runs on [`MACHINE`] of 2026-11-24 with 25 and 300 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; `again` and `scan` of earlier ones;
+/// `busy` and `disk` are guesses. `--from` puts what was measured on the spot in their place.
 pub const MEASURED: Rates = Rates {
-    count: 17.0,
+    count: 19.0,
     again: 8.0,
-    assemble: 7.0,
+    assemble: 9.5,
     scan: 18.0,
-    compare: 4.0,
-    recruit: 6.0,
-    judge: 1.5,
-    write: 0.5,
+    compare: 4.8,
+    recruit: 6.8,
+    judge: 1.15,
+    write: 0.8,
+    tenfold: 0.2,
+    tenfold_found: 0.9,
     reference: 0.8,
     inflate: 4.5,
     busy: 0.9,
     disk: 5e8,
     base_bytes: 40e6,
     thread_bytes: 12e6,
-    assemble_bytes: 195e6,
-    place_bytes: 270e6,
-    recruit_bytes: 130e6,
-    judge_bytes: 100e6,
-    pair_bytes: 85e6,
+    assemble_bytes: 80e6,
+    place_bytes: 15e6,
+    contig_bases: 2.5e6,
+    recruit_bytes: 20e6,
+    judge_bytes: 18e6,
+    write_bytes: 50e6,
+    pair_bytes: 43e6,
+    resident_bytes: 125e6,
     unit_bytes: 20e6,
     result_bytes: 4e6,
     gzip: 0.46,

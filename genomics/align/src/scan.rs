@@ -101,10 +101,20 @@ pub struct Scan<'a> {
     pub meter: &'a Meter,
 }
 
+/// Bases of sequences that are looked for at once in a reference of so many bases, with so many bytes.
+pub fn at_once(reference: u64, memory: u64) -> u64 {
+    (memory / PER_BASE).min(SOME.max(reference / SHARE)).clamp(BATCH.start, BATCH.end)
+}
+
+/// Bytes that looking for so many bases of sequences at once takes.
+pub fn bytes_for(bases: u64) -> u64 {
+    bases * PER_BASE
+}
+
 impl Scan<'_> {
     /// How many of the first of some sequences, of so many bases each, are looked for at once: as many as there is memory for, and one at least.
     pub fn together(&self, lengths: impl Iterator<Item = usize>) -> usize {
-        let most = (self.memory / PER_BASE).min(SOME.max(self.bases() / SHARE)).clamp(BATCH.start, BATCH.end);
+        let most = at_once(self.bases(), self.memory);
         let mut bases = 0;
         let fits = |length: &usize| {
             bases += *length as u64 + 1;
