@@ -1,7 +1,7 @@
 //! How work is done and published, whatever the work is.
 //!
 //! [`publish`] gives files their names when they are complete; [`folder`] is a run's own place on disk, [`unit`] what finished steps leave
-//! there; [`spill`] where what memory has no room for waits, [`shelves`] values of any kind among it;
+//! there; [`spill`] where what memory has no room for waits, [`shelves`] and [`piles`] values of any kind among it;
 //! [`parallel`] shares work out among threads;
 //! [`clock`], [`meter`] and [`timeline`] tell what has been done and what it took; [`signals`] end a run that is interrupted.
 
@@ -10,6 +10,7 @@ pub mod folder;
 mod gate;
 pub mod meter;
 pub mod parallel;
+pub mod piles;
 pub mod publish;
 pub mod shelves;
 pub mod signals;

@@ -61,7 +61,7 @@ impl Contig {
 /// Fewest distinct pairs that a contig rests on.
 pub const FEWEST: usize = 2;
 
-/// What came of a group.
+/// What came of a group, or of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assembled {
     /// Contigs, the best supported first.
@@ -72,6 +72,16 @@ pub struct Assembled {
     pub poor: u64,
     /// Times that a read was not stacked, as there were enough with the same k-mer or beside it.
     pub deep: u64,
+}
+
+impl Assembled {
+    /// Adds what came of another group.
+    pub fn add(&mut self, Assembled { mut contigs, few, poor, deep }: Assembled) {
+        self.contigs.append(&mut contigs);
+        self.few += few;
+        self.poor += poor;
+        self.deep += deep;
+    }
 }
 
 /// Bases from the first k-mer of a contig up to which it grows, on each side.

@@ -1,18 +1,20 @@
 //! The reads that carry interesting k-mers.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::Prepare;
 use genuma_reads::{Pair, Trimmed, Trimmer};
+use serde::{Deserialize, Serialize};
 
-use crate::molecule::{Mates, Molecules, PREFIX};
+use crate::molecule::{Mates, Molecules, PREFIX, lot};
 use crate::packed::{Packed, Read};
 use crate::select::{GOOD, Pick, beyond_errors, beyond_good_errors};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
 
 /// A pair kept because one of its mates carries interesting k-mers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labelled {
     /// Template name.
     pub name: Box<[u8]>,
@@ -114,56 +116,108 @@ impl Labelled {
         let mates = pair.mates.map(|mate| Packed::from(&Read::keep(mate)));
         Labelled { name: pair.name.into(), sample, mates, hits: hits.clone() }
     }
-}
 
-/// Labelled pairs of which each is a molecule of its own and has a k-mer that is believed.
-#[derive(Debug)]
-pub struct Believed {
-    /// The pairs.
-    pub pairs: Vec<Labelled>,
-    /// For each pick, whether the samples part there.
-    pub parting: Vec<bool>,
-    /// PCR copies left out.
-    pub copies: u64,
-    /// k-mers in reads left out, of errors that recur.
-    pub errors: u64,
+    /// The order in which pairs are worked on, wherever they come from.
+    pub fn by_name(a: &Labelled, b: &Labelled) -> Ordering {
+        (&a.name, &a.mates).cmp(&(&b.name, &b.mates))
+    }
 }
 
 /// Runs of interesting k-mers longer than this lie in novel sequence, which no single wrong base makes.
 const NOVEL_BEYOND_K: u32 = 5;
 /// Fewest molecules with a k-mer.
 const FEWEST: u32 = 2;
+/// Bases at the start of a mate by which copies are brought together.
+const START: usize = 8;
 
-/// Leaves one pair of each molecule, the one with the best bases, and takes away the hits that only a recurrent error explains.
+impl Labelled {
+    /// A number that copies of a molecule have in common, whichever end they are read from, unless the bases that it is made of are wrong in
+    /// one of them: those at the start of one mate. Whoever looks for copies among pairs of one number misses a few in a hundred.
+    pub fn start(&self) -> u64 {
+        let start = |mate: &Packed| lot(&mate.bases(0..mate.len().min(START)));
+        self.mates.iter().map(start).min().unwrap_or(0)
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn resident(&self) -> u64 {
+        let hits: usize = self.hits.iter().map(Vec::len).sum();
+        let reads: usize = self.mates.iter().map(Packed::bytes).sum();
+        (2 * size_of::<Labelled>() + self.name.len() + reads + size_of::<KmerHit>() * hits) as u64
+    }
+}
+
+/// How many molecules have each pick.
+#[derive(Debug)]
+pub struct Carriers {
+    /// By rank.
+    all: Vec<AtomicU32>,
+    /// Of them those with good bases where the samples differ.
+    good: Vec<AtomicU32>,
+}
+
+impl Carriers {
+    /// Nobody carries any of so many picks yet.
+    pub fn none(picks: usize) -> Carriers {
+        let none = || (0..picks).map(|_| AtomicU32::new(0)).collect();
+        Carriers { all: none(), good: none() }
+    }
+
+    /// Counts pairs, each a molecule of its own.
+    pub fn count(&self, pairs: &[Labelled]) {
+        count(&self.all, pairs, |_, _| true);
+        // Where samples part they differ in the first base or the last.
+        count(&self.good, pairs, |read, hit| {
+            let last = hit.at + hit.span - 1;
+            [hit.at, last].iter().all(|&at| read.qual(at as usize) >= GOOD)
+        });
+    }
+
+    fn of(carriers: &[AtomicU32], rank: usize) -> u32 {
+        carriers[rank].load(Relaxed)
+    }
+
+    /// For each pick whether the samples part there, where `share` of the pairs are molecules of their own.
+    ///
+    /// Where a k-mer of a repeat is too seldom for bases of any quality, it counts when enough molecules have good bases there.
+    pub fn parting(&self, picks: &[Pick], share: f64) -> Vec<bool> {
+        let parts = |(rank, pick): (usize, &Pick)| {
+            let here = f64::from(pick.depth) * share;
+            let beyond = f64::from(Carriers::of(&self.all, rank)) >= beyond_errors(here);
+            let good = || f64::from(Carriers::of(&self.good, rank)) >= beyond_good_errors(here);
+            pick.parting() && (beyond || (pick.wants_good_bases() && good()))
+        };
+        picks.iter().enumerate().map(parts).collect()
+    }
+}
+
+/// Counts in how many pairs each k-mer is in a way that is `wanted`.
+fn count(carriers: &[AtomicU32], pairs: &[Labelled], wanted: impl Fn(&Packed, &KmerHit) -> bool) {
+    let mut ranks: Vec<u32> = Vec::new();
+    for pair in pairs {
+        ranks.clear();
+        for (read, hits) in pair.mates.iter().zip(&pair.hits) {
+            ranks.extend(hits.iter().filter(|hit| wanted(read, hit)).map(|hit| hit.rank));
+        }
+        ranks.sort_unstable();
+        ranks.dedup();
+        for &rank in &ranks {
+            carriers[rank as usize].fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// Takes away the hits that only a recurrent error explains, and the pairs that are left without any. Says how many hits went.
 ///
 /// A change puts k interesting k-mers in a row into a read, or as many as the read holds, and at the inner ends of the
 /// row the samples part. A wrong base that several reads have makes the same row, but at its ends it is too seldom for
 /// the depth there, which the picking knew and left those ends out (see [`crate::select`]), or which shows when a molecule counts but
 /// once. So a row without a parting k-mer is an error, unless it is longer than a wrong base makes it: without a gap, as at great
-/// depth every second read has two wrong bases that recur. Where a k-mer of a repeat is too seldom for bases of any quality, it counts when
-/// enough molecules have good bases there.
-pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
-    let all = labelled.len();
-    let mut pairs = without_copies(labelled);
-    let share = pairs.len() as f64 / all.max(1) as f64;
-    let carriers = carriers_of(&pairs, picks.len(), |_, _| true);
-    // Where samples part they differ in the first base or the last.
-    let good = carriers_of(&pairs, picks.len(), |read, hit| {
-        let last = hit.at + hit.span - 1;
-        [hit.at, last].iter().all(|&at| read.qual(at as usize) >= GOOD)
-    });
-    let parts = |rank: usize| {
-        let pick = &picks[rank];
-        let here = f64::from(pick.depth) * share;
-        let beyond = f64::from(carriers[rank]) >= beyond_errors(here);
-        let repeat = || pick.wants_good_bases() && f64::from(good[rank]) >= beyond_good_errors(here);
-        pick.parting() && (beyond || repeat())
-    };
-    let parting: Vec<bool> = (0..picks.len()).map(parts).collect();
+/// depth every second read has two wrong bases that recur.
+pub fn believe(pairs: &mut Vec<Labelled>, carriers: &Carriers, parting: &[bool], k: u32) -> u64 {
     let mut errors = 0;
     for hits in pairs.iter_mut().flat_map(|pair| &mut pair.hits) {
         let before = hits.len();
-        hits.retain(|hit| carriers[hit.rank as usize] >= FEWEST);
+        hits.retain(|hit| Carriers::of(&carriers.all, hit.rank as usize) >= FEWEST);
         let mut kept = Vec::with_capacity(hits.len());
         for row in hits.chunk_by(|a, b| a.span == k && b.span == k && b.at <= a.at + k) {
             let parts = row.iter().any(|hit| parting[hit.rank as usize]);
@@ -175,30 +229,14 @@ pub fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
         errors += (before - kept.len()) as u64;
         *hits = kept;
     }
-    let unique = pairs.len();
     // What has no hit is in no group: of a large genome most pairs are such, and they are GB.
     pairs.retain(|pair| pair.hits.iter().any(|hits| !hits.is_empty()));
-    Believed { copies: (all - unique) as u64, pairs, parting, errors }
+    errors
 }
 
-/// How many pairs have each of so many k-mers in a way that is `wanted`.
-fn carriers_of(pairs: &[Labelled], picks: usize, wanted: impl Fn(&Packed, &KmerHit) -> bool) -> Vec<u32> {
-    let mut carriers = vec![0u32; picks];
-    let mut ranks: Vec<u32> = Vec::new();
-    for pair in pairs {
-        ranks.clear();
-        for (read, hits) in pair.mates.iter().zip(&pair.hits) {
-            ranks.extend(hits.iter().filter(|hit| wanted(read, hit)).map(|hit| hit.rank));
-        }
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks.iter().for_each(|&rank| carriers[rank as usize] += 1);
-    }
-    carriers
-}
-
-/// One pair of each molecule: that with the best bases, or the first of equals.
-fn without_copies(mut labelled: Vec<Labelled>) -> Vec<Labelled> {
+/// Leaves one pair of each molecule: that with the best bases, or the first of equals. They come in order of name and bases.
+pub fn molecules(mut labelled: Vec<Labelled>) -> Vec<Labelled> {
+    labelled.sort_unstable_by(Labelled::by_name);
     let members: Vec<u32> = (0..labelled.len() as u32).collect();
     let quality = |pair: &Labelled| pair.mates.iter().flat_map(Packed::quals).map(u64::from).sum::<u64>();
     let mut stays = vec![false; labelled.len()];

@@ -11,6 +11,7 @@ pub mod count;
 pub mod group;
 mod columns;
 pub mod assemble;
+pub mod gather;
 mod affine;
 mod pieces;
 pub mod change;

@@ -18,16 +18,26 @@ pub struct Read {
 
 impl Serialize for Read {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(&Packed::from(self).0)
+        Packed::from(self).serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Read {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Read, D::Error> {
+        Packed::deserialize(from).map(|packed| packed.unpack())
+    }
+}
+
+impl Serialize for Packed {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Packed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Packed, D::Error> {
         let bytes: serde_bytes::ByteBuf = Deserialize::deserialize(from)?;
-        Packed::of_bytes(bytes.into_vec())
-            .map(|packed| packed.unpack())
-            .ok_or_else(|| D::Error::custom("no packed read"))
+        Packed::of_bytes(bytes.into_vec()).ok_or_else(|| D::Error::custom("no packed read"))
     }
 }
 
@@ -150,6 +160,11 @@ impl Packed {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
     }
 
     /// The different qualities, the packed bases, the packed qualities and the unknown bases.

@@ -13,13 +13,13 @@ use genuma_work::unit::{self, Store};
 use genuma_work::{Meter, Watch, spill};
 use serde::{Deserialize, Serialize};
 
-use crate::assemble::{self, Assembled, Contig};
+use crate::assemble::{Assembled, Contig};
 use crate::compare::{self, Compared};
 use crate::count::{self, Counting, Counts, solid};
 use crate::errors::{self, Errors};
 use crate::event::{self, Event};
-use crate::group::{self, Grouped};
-use crate::label::{self, Believed, Labelled};
+use crate::gather::{Gather, Gathered, Gathering};
+use crate::label::{self, Labelled};
 use crate::ledger::Ledger;
 use crate::locus::{self, Call};
 use crate::neighbours;
@@ -190,10 +190,9 @@ impl Job {
             self.count_asked(why, watch)?;
             why.picked(&counts.picks);
         }
+        let picks = std::mem::take(&mut counts.picks);
         let mut assembled =
-            self.store.unit("assemble", &mut costs, || self.assemble(&counts.picks, why.as_mut(), watch))?;
-        // Nothing of them is needed any more: of a large genome they are a GB.
-        counts.picks = Vec::new();
+            self.store.unit("assemble", &mut costs, || self.assemble(picks, why.as_mut(), watch))?;
         ledger.append(&assembled.ledger);
         if let Some(why) = &mut why {
             why.assembled(&assembled.contigs);
@@ -340,58 +339,48 @@ impl Job {
     }
 
     /// Second pass: the tumour's reads with such k-mers, grouped and assembled.
-    fn assemble(&self, picks: &[Pick], why: Option<&mut Why>, watch: &dyn Watch) -> Result<Contigs, Error> {
+    fn assemble(&self, picks: Vec<Pick>, why: Option<&mut Why>, watch: &dyn Watch) -> Result<Contigs, Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("assemble", Some(meter.clone()));
         let k = self.params.k;
         let sought = Sought::new(k, picks.iter().map(|p| p.kmer));
         let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
+        let followed = why.as_ref().map(|why| why.ranks_among(&picks)).unwrap_or_default();
+        // The other half is for the piles that threads have in hand, and for contigs.
+        let (threads, memory, work) = (self.means.threads, self.means.room() / 2, &self.store.work);
+        let gathering = Gathering::new(Gather { picks, k, threads, memory, work, followed: &followed });
         let search = |pair: Pair<'_>, found: &mut Found| {
             label::search(pair, &sought, &mut found.looking, &mut found.hits)
         };
-        let mut labelled = self.pass(&tumour, &meter, search, |pair, sample, found| {
-            Ok(search(pair, found).then(|| Labelled::keep(pair, sample, &found.hits)))
+        self.pass::<()>(&tumour, &meter, search, |pair, sample, found| {
+            if search(pair, found) {
+                gathering.put(Labelled::keep(pair, sample, &found.hits))?;
+            }
+            Ok(None)
         })?;
-        labelled.sort_unstable_by(|a, b| (&a.name, &a.mates).cmp(&(&b.name, &b.mates)));
+        drop(sought);
+        let gathered = gathering.assemble()?;
+        if let Some(why) = why {
+            why.grouped(&gathered.followed);
+        }
+        let Gathered { pairs, copies, errors, groups, lone, not_parting, assembled, .. } = gathered;
         let mut ledger = Ledger::default();
-        ledger.made("assemble", "pairs with such k-mers", labelled.len() as u64);
-        let Believed { pairs: labelled, parting, copies, errors } = label::believe(labelled, picks, k);
+        ledger.made("assemble", "pairs with such k-mers", pairs);
         ledger.left_out("assemble", "of them, PCR copies", copies);
         ledger.left_out("assemble", "k-mers in reads, of errors that recur at their depth", errors);
-        let grouped = group::group(&labelled, &parting, assemble::FEWEST);
-        if let Some(why) = why {
-            why.grouped(picks, &labelled, &grouped);
-        }
-        let Grouped { groups, lone, not_parting } = grouped;
-        ledger.made("assemble", "groups of pairs", groups.len() as u64);
+        ledger.made("assemble", "groups of pairs", groups);
         ledger.left_out("assemble", "pairs in groups too small", lone);
         ledger.left_out("assemble", "pairs in groups where the samples do not part", not_parting);
-        let assembled = in_order(
-            groups.len(),
-            self.means.threads,
-            || (),
-            |(), g| assemble::assemble(&groups[g], &labelled, &parting),
-        );
-        let mut all = Assembled::default();
-        for Assembled { contigs, few, poor, deep } in assembled {
-            all.contigs.extend(contigs);
-            all.few += few;
-            all.poor += poor;
-            all.deep += deep;
-        }
-        ledger.left_out("assemble", "stacks of too few pairs", all.few);
-        ledger.left_out(
-            "assemble",
-            "stacks with too few good bases where they differ from the normal",
-            all.poor,
-        );
+        let Assembled { contigs, few, poor, deep } = assembled;
+        ledger.left_out("assemble", "stacks of too few pairs", few);
+        ledger.left_out("assemble", "stacks with too few good bases where they differ from the normal", poor);
         ledger.left_out(
             "assemble",
             "times a read was not stacked, beyond the 4,096 at its k-mer or beside it",
-            all.deep,
+            deep,
         );
-        ledger.made("assemble", "contigs", all.contigs.len() as u64);
-        Ok(Contigs { contigs: all.contigs, ledger })
+        ledger.made("assemble", "contigs", contigs.len() as u64);
+        Ok(Contigs { contigs, ledger })
     }
 
     /// Where recruited pairs are.

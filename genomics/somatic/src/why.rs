@@ -12,8 +12,8 @@ use genuma_reads::{NORMAL, Pair, TUMOUR};
 use crate::assemble::Contig;
 use crate::change::{Breakend, Change, STRUCTURAL, Side};
 use crate::event::Event;
-use crate::group::Grouped;
-use crate::label::{Labelled, hits};
+use crate::gather::Followed;
+use crate::label::hits;
 use crate::locus::{Call, Locus};
 use crate::place::Placed;
 use crate::select::Pick;
@@ -213,26 +213,21 @@ impl Why {
     }
 
     /// Which of the picks are of its own, by question.
-    fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
+    pub fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
         let rank = |&r: &u32| {
             picks.binary_search_by_key(&self.kmers[r as usize], |p| p.kmer).ok().map(|at| at as u32)
         };
         self.asked.iter().map(|asked| asked.own.iter().filter_map(rank).collect()).collect()
     }
 
-    /// After labelling and grouping: pairs that carry its k-mers, and the groups they are in.
-    pub fn grouped(&mut self, picks: &[Pick], labelled: &[Labelled], grouped: &Grouped) {
-        let said = self.ranks_among(picks).into_iter().map(|own| {
-            let carries = |p: &Labelled| p.hits.iter().flatten().any(|h| own.contains(&h.rank));
-            let pairs = labelled.iter().filter(|p| carries(p)).count();
+    /// After labelling and grouping: pairs that carry its k-mers, and the groups they are in, by question.
+    pub fn grouped(&mut self, followed: &[Followed]) {
+        let said = followed.iter().map(|Followed { pairs, groups }| {
             let mut lines = vec![format!("label: {pairs} pairs of the tumour carry them, errors left out")];
-            for (g, group) in grouped.groups.iter().enumerate() {
-                let here = group.iter().filter(|&&p| carries(&labelled[p as usize])).count();
-                if here > 0 {
-                    lines.push(format!("group {g}: {here} of them among {} pairs", group.len()));
-                }
+            for (group, here, of) in groups {
+                lines.push(format!("group {group}: {here} of them among {of} pairs"));
             }
-            if pairs > 0 && lines.len() == 1 {
+            if *pairs > 0 && groups.is_empty() {
                 lines.push("group: none that parts the samples or has pairs enough".to_owned());
             }
             lines

@@ -5,7 +5,7 @@ use common::{Interesting, Rng, Sequencer, canonical, edit, find, novel, replaced
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::revcomp;
 use genuma_somatic::assemble::{Assembled, Contig, FEWEST, assemble};
-use genuma_somatic::group::group;
+use genuma_somatic::group::{Sets, group};
 use genuma_somatic::label::Labelled;
 
 /// Tumour and normal haplotypes, and the depth of each of the tumour's.
@@ -28,10 +28,17 @@ impl Tissue<'_> {
 
     fn contigs(&self) -> Vec<Vec<Contig>> {
         let (labelled, interesting) = self.labelled();
-        let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+        let groups = groups(&labelled, &interesting.parting);
         let contigs = |g: &Vec<u32>| assemble(g, &labelled, &interesting.parting).contigs;
         groups.iter().map(|g| checked(contigs(g), &labelled, self)).collect()
     }
+}
+
+/// The groups of pairs that show something.
+fn groups(labelled: &[Labelled], parting: &[bool]) -> Vec<Vec<u32>> {
+    let sets = Sets::new(parting.len());
+    sets.join(labelled);
+    group(labelled, &sets, parting, FEWEST).groups
 }
 
 /// Every contig is a stretch of a tumour haplotype, novel exactly where the normal has no such k-mer, as well read as
@@ -216,7 +223,7 @@ fn bad_bases_at_the_change_give_nothing() {
             }
         }
     };
-    let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+    let groups = groups(&labelled, &interesting.parting);
     assert_eq!(groups.len(), 1);
     assert_eq!(assemble(&groups[0], &labelled, &interesting.parting).contigs.len(), 1);
     spoil(&mut labelled);
@@ -233,7 +240,7 @@ fn too_few_pairs_give_nothing_and_the_order_of_pairs_nothing_else() {
     let tumour = replaced(&normal, 1000, 1, &[rng.another(normal[1000])]);
     let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 20, error: 0.004, seed: 9 };
     let (labelled, interesting) = tissue.labelled();
-    let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+    let groups = groups(&labelled, &interesting.parting);
     let assemble = |pairs: &[u32]| assemble(pairs, &labelled, &interesting.parting).contigs;
     assert_eq!(assemble(&groups[0][..FEWEST - 1]), []);
     let expected = assemble(&groups[0]);
@@ -276,7 +283,7 @@ fn a_place_of_great_depth_is_one_contig() {
     let tumour = replaced(&normal, 500, 1, &[rng.another(normal[500])]);
     let tissue = Tissue { tumour: &[&tumour], normal: &[&normal], depth: 2000, error: 0.001, seed: 23 };
     let (labelled, interesting) = tissue.labelled();
-    let groups = group(&labelled, &interesting.parting, FEWEST).groups;
+    let groups = groups(&labelled, &interesting.parting);
     assert_eq!(groups.len(), 1);
     assert!(groups[0].len() > 1000);
     let contigs = assemble(&groups[0], &labelled, &interesting.parting).contigs;

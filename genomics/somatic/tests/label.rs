@@ -4,7 +4,7 @@ mod common;
 use common::{Interesting, K, READ, Rng, edit, find, pair, replaced};
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::revcomp;
-use genuma_somatic::label::{Believed, Labelled, believe};
+use genuma_somatic::label::{self, Carriers, Labelled};
 use genuma_somatic::select::{GOOD, Pick};
 use genuma_somatic::sought::KmerHit;
 
@@ -44,6 +44,25 @@ impl Changed {
             })
             .collect()
     }
+}
+
+/// What is left of some pairs.
+struct Believed {
+    pairs: Vec<Labelled>,
+    parting: Vec<bool>,
+    copies: usize,
+    errors: u64,
+}
+
+fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
+    let all = labelled.len();
+    let mut pairs = label::molecules(labelled);
+    let copies = all - pairs.len();
+    let carriers = Carriers::none(picks.len());
+    carriers.count(&pairs);
+    let parting = carriers.parting(picks, pairs.len() as f64 / all as f64);
+    let errors = label::believe(&mut pairs, &carriers, &parting, k);
+    Believed { pairs, parting, copies, errors }
 }
 
 fn hits(pairs: &[Labelled]) -> usize {
@@ -163,4 +182,24 @@ fn pairs_are_where_they_were_taken_from() {
         let at = find(&changed.haplotype, &p.mates[0].unpack().seq).unwrap();
         assert!((at + K as usize..at + READ - K as usize).contains(&500));
     }
+}
+
+#[test]
+fn copies_meet_whichever_end_they_are_read_from() {
+    let changed = Changed::new(7);
+    let pairs = changed.pairs(200);
+    for pair in &pairs {
+        let mut copy = pair.clone();
+        copy.mates.reverse();
+        // Errors beyond the first bases part nothing.
+        copy.mates.iter_mut().for_each(|mate| edit(mate, |read| read.seq[20] = b'N'));
+        assert_eq!(copy.start(), pair.start());
+    }
+    let mut starts: Vec<u64> = pairs.iter().map(Labelled::start).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    assert!(starts.len() > 150, "{}", starts.len());
+    // Mates with few bases or none have a start, too.
+    let of = |mates: [&[u8]; 2]| pair("p", TUMOUR, mates.map(<[u8]>::to_vec)).start();
+    assert_eq!(of([b"", b"ACG"]), of([b"ACG", b""]));
 }
