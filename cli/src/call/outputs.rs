@@ -70,7 +70,15 @@ impl<'a> Outputs<'a> {
         let lines = vcf::lines(&finished.events, genome);
         output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
-        output::write_supporting(&file(READS), finished, &command, &job.means, &meter, &mut set)?;
+        output::write_supporting(
+            &file(READS),
+            finished,
+            &command,
+            &job.means,
+            &job.store.work,
+            &meter,
+            &mut set,
+        )?;
         let outcome = outcome::of(job, finished, &lines, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;

@@ -20,7 +20,7 @@ use sam::alignment::record_buf::{Cigar, Data, QualityScores, Sequence};
 
 use crate::bgzf::Level;
 use crate::scan::{APART, Part, Scan, choose, farthest};
-use crate::sort::{self, BamFile, Blocks, SortedBlock, Sorter};
+use crate::sort::{self, BamFile, Blocks, Sorter};
 use crate::{CigarKind, Hit, Strand};
 
 /// What can go wrong while a BAM is made.
@@ -61,6 +61,14 @@ pub struct Template<'a> {
     pub places: &'a [(usize, usize)],
     /// Mapping quality of what lies there, at most: what is known of these places.
     pub quality: u8,
+    /// Whether mates that do not lie there are looked for in the whole reference.
+    pub anywhere: bool,
+}
+
+/// What has a template.
+pub trait Templated {
+    /// The template.
+    fn template(&self) -> Template<'_>;
 }
 
 /// An `@RG` line: some reads of one sample.
@@ -94,35 +102,42 @@ pub struct Heading<'a> {
     pub program: Program<'a>,
 }
 
-/// Places `templates` and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too long for that); both are
-/// put into `set`. The bytes depend on the templates and their order, not on `threads`.
+/// Places templates and writes them sorted by position, with an index beside (`.bai`, or `.csi` when a sequence is too long for that); both are
+/// put into `set`. The bytes depend on the templates, their order and how they are portioned, not on `threads` or `memory`.
 ///
-/// A template is looked for about its places first, with those of its neighbours in the list, which should be near; of reads that do not lie there
-/// the whole reference is asked, once for all of them that memory has room for.
+/// A template is looked for about its places first, with those of its neighbours in the portion, which should be near; of reads that do not lie there
+/// the whole reference is asked, where that is wanted, once for all of them that memory has room for. Those that wait for it are in memory
+/// together, with what was found of their mates.
 ///
 /// A read has one primary record and supplementary ones for its other pieces (hard-clipped); an unmapped read stands
-/// at its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (the other pieces). The records are held in memory: about
-/// 400 bytes for a read of 150 bp.
+/// at its mate. Tags: NM, AS, RG, MC (CIGAR of the mate), SA (the other pieces). Records take `memory` bytes at most (about
+/// 400 for a read of 150 bp), beyond which they are sorted in a file without a name beside `path`.
 ///
 /// # Errors
-/// A file cannot be written.
-pub fn write_bam(
+/// A file cannot be written; that of a portion.
+pub fn write_bam<T: Templated + Sync, E: From<Error>>(
     path: &Path,
     heading: &Heading<'_>,
-    templates: &[Template<'_>],
+    portions: impl IntoIterator<Item = Result<Vec<T>, E>>,
     scan: &Scan<'_>,
+    memory: usize,
     set: &mut Set,
-) -> Result<(), Error> {
+) -> Result<(), E> {
     // The file comes first: that it cannot be written should not show after minutes of mapping.
-    let file = BamFile::create(path, sort::Header::sorted(&heading.text())?, Level::default())?;
+    let text = sort::Header::sorted(&heading.text()).map_err(Error::from)?;
+    let file = BamFile::create(path, text, Level::default()).map_err(Error::from)?;
     let header = heading.sequences().parse().map_err(|e| encode_error("the header", io::Error::other(e)))?;
     let work = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let mut sorter =
-        Sorter::new(&sort::Options { memory: usize::MAX, threads: scan.threads, work, marking: None });
-    for block in map_all(heading, &header, templates, scan)? {
-        sorter.push(block)?;
+    let sorter = Sorter::new(&sort::Options { memory, threads: scan.threads, work, marking: None });
+    let (crowded, unkept) = Default::default();
+    let mut placing = Placing { heading, header: &header, scan, apart: APART, crowded, unkept, sorter };
+    let mut elsewhere = Vec::new();
+    for portion in portions {
+        placing.about(portion?, &mut elsewhere)?;
     }
-    sorter.finish(file, set)?;
+    placing.anywhere(elsewhere)?;
+    placing.tell();
+    placing.sorter.finish(file, set).map_err(Error::from)?;
     Ok(())
 }
 
@@ -190,30 +205,29 @@ fn lies(mate: &Read<'_>, hits: &[Hit]) -> bool {
     points as usize * 10 >= mate.seq.len() * 9
 }
 
-/// A template and what was found of its mates.
-struct Here<'a> {
-    template: Template<'a>,
+/// What has a template, and what was found of its mates.
+struct Here<T> {
+    of: T,
     mates: [Vec<Hit>; 2],
     /// Which of them lie about the template's places.
     lie: [bool; 2],
 }
 
-impl<'a> Here<'a> {
+impl<T: Templated> Here<T> {
     /// Mates that have to be looked for elsewhere.
-    fn to_be_found(some: &[Here<'a>]) -> Vec<&'a [u8]> {
+    fn to_be_found(some: &[Here<T>]) -> Vec<&[u8]> {
         let mates =
-            some.iter().flat_map(|one| one.template.mates.map(|mate| mate.seq).into_iter().zip(one.lie));
+            some.iter().flat_map(|one| one.of.template().mates.map(|mate| mate.seq).into_iter().zip(one.lie));
         mates.filter(|(_, lies)| !lies).map(|(mate, _)| mate).collect()
     }
 
     /// With that hit of each mate first with which both are best. Of what was not looked for elsewhere no more is known than of the places.
-    fn chosen(self, apart: usize) -> (Template<'a>, [Vec<Hit>; 2]) {
-        let Here { template, mut mates, lie } = self;
-        choose(&mut mates, apart);
-        for (hits, _) in mates.iter_mut().zip(lie).filter(|(_, lies)| *lies) {
-            hits.iter_mut().for_each(|hit| hit.mapq = hit.mapq.min(template.quality));
+    fn choose(&mut self, apart: usize) {
+        choose(&mut self.mates, apart);
+        let Template { quality, anywhere, .. } = self.of.template();
+        for (hits, _) in self.mates.iter_mut().zip(self.lie).filter(|(_, lies)| *lies || !anywhere) {
+            hits.iter_mut().for_each(|hit| hit.mapq = hit.mapq.min(quality));
         }
-        (template, mates)
     }
 }
 
@@ -221,106 +235,104 @@ impl<'a> Here<'a> {
 struct Placing<'a> {
     heading: &'a Heading<'a>,
     header: &'a sam::Header,
-    threads: usize,
+    /// Of the whole reference.
+    scan: &'a Scan<'a>,
     /// How far mates lie apart.
     apart: usize,
     /// Reads of which places were not looked at, or not kept.
     crowded: u64,
     unkept: u64,
-    blocks: Vec<SortedBlock>,
+    sorter: Sorter,
 }
 
 impl Placing<'_> {
     /// The hits of reads.
     fn find(&mut self, reads: &[&[u8]], scan: &Scan<'_>) -> impl Iterator<Item = Vec<Hit>> + use<> {
+        let lengths: Vec<usize> = reads.iter().map(|read| read.len()).collect();
+        scan.meter.expect_bytes(scan.expected(&lengths));
         let found = scan.find(reads);
         (self.crowded, self.unkept) = (self.crowded + found.crowded, self.unkept + found.unkept);
         found.hits.into_iter()
     }
 
     /// Encodes templates with their hits.
-    fn write(&mut self, templates: &[(Template<'_>, [Vec<Hit>; 2])]) -> Result<(), Error> {
-        let &mut Placing { heading, header, threads, .. } = self;
-        let chunks: Vec<_> = templates.chunks(CHUNK).collect();
+    fn write<T: Templated + Sync>(&mut self, all: &[Here<T>]) -> Result<(), Error> {
+        let &mut Placing { heading, header, .. } = self;
+        let chunks: Vec<_> = all.chunks(CHUNK).collect();
         let encode = |(): &mut (), i: usize| {
             let mut encoder = Encoder { heading, header, out: bam::io::Writer::from(Vec::new()) };
-            for (template, hits) in chunks[i] {
-                encoder.template(template, hits)?;
+            for one in chunks[i] {
+                encoder.template(&one.of.template(), &one.mates)?;
             }
             Ok::<_, Error>(Blocks::new(None).block(&encoder.out.into_inner())?)
         };
-        self.blocks.extend(parallel::try_in_order(chunks.len(), threads, || (), encode)?);
+        for block in parallel::try_in_order(chunks.len(), self.scan.threads, || (), encode)? {
+            self.sorter.push(block)?;
+        }
         Ok(())
+    }
+
+    /// Looks for templates about their places; those of which a mate has to be looked for elsewhere wait.
+    fn about<T: Templated + Sync>(&mut self, all: Vec<T>, elsewhere: &mut Vec<Here<T>>) -> Result<(), Error> {
+        let mut all = all.into_iter();
+        while all.len() > 0 {
+            let some: Vec<T> = all.by_ref().take(NEIGHBOURS).collect();
+            let templates: Vec<Template<'_>> = some.iter().map(Templated::template).collect();
+            let parts = parts(&templates, self.heading.genome);
+            let near = Scan { parts: Some(&parts), ..*self.scan };
+            let mut hits = self.find(&of_mates(&templates), &near);
+            let hits: Vec<[Vec<Hit>; 2]> =
+                std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect();
+            self.apart = farthest(&hits).unwrap_or(self.apart);
+            let lie = |(template, mates): (&Template<'_>, &[Vec<Hit>; 2])| {
+                [0, 1].map(|m| lies(&template.mates[m], &mates[m]))
+            };
+            let lie: Vec<[bool; 2]> = templates.iter().zip(&hits).map(lie).collect();
+            let mut here = Vec::with_capacity(some.len());
+            for ((of, mates), lie) in some.into_iter().zip(hits).zip(lie) {
+                let mut one = Here { of, mates, lie };
+                if lie == [true; 2] || !one.of.template().anywhere {
+                    one.choose(self.apart);
+                    here.push(one);
+                } else {
+                    elsewhere.push(one);
+                }
+            }
+            self.write(&here)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for the mates that do not lie about their places.
+    fn anywhere<T: Templated + Sync>(&mut self, mut elsewhere: Vec<Here<T>>) -> Result<(), Error> {
+        for some in elsewhere.chunks_mut(PORTION) {
+            let mut hits = self.find(&Here::to_be_found(some), self.scan);
+            for one in some.iter_mut() {
+                for (mate, _) in one.mates.iter_mut().zip(one.lie).filter(|(_, lies)| !lies) {
+                    *mate = hits.next().unwrap_or_default();
+                }
+                one.choose(self.apart);
+            }
+            self.write(some)?;
+        }
+        Ok(())
+    }
+
+    fn tell(&self) {
+        if self.crowded + self.unkept > 0 {
+            tracing::info!(
+                "of the supporting reads {} have a part that stands in so many places that these were not looked at, \
+                 {} one of whose places only the best were kept",
+                self.crowded,
+                self.unkept
+            );
+        }
     }
 }
 
 /// The mates of some templates.
 fn of_mates<'a>(templates: &[Template<'a>]) -> Vec<&'a [u8]> {
     templates.iter().flat_map(|template| template.mates.map(|mate| mate.seq)).collect()
-}
-
-fn lengths(reads: &[&[u8]]) -> Vec<usize> {
-    reads.iter().map(|read| read.len()).collect()
-}
-
-/// Places all templates from several threads; which block comes when depends on the templates alone.
-fn map_all(
-    heading: &Heading<'_>,
-    header: &sam::Header,
-    templates: &[Template<'_>],
-    scan: &Scan<'_>,
-) -> Result<Vec<SortedBlock>, Error> {
-    let neighbours: Vec<(&[Template<'_>], Vec<Part>)> =
-        templates.chunks(NEIGHBOURS).map(|some| (some, parts(some, heading.genome))).collect();
-    let near = |parts| Scan { parts: Some(parts), ..*scan };
-    let passed = neighbours.iter().map(|(some, parts)| near(parts).expected(&lengths(&of_mates(some))));
-    scan.meter.expect_bytes(passed.sum());
-    let mut placing = Placing {
-        heading,
-        header,
-        threads: scan.threads,
-        apart: APART,
-        crowded: 0,
-        unkept: 0,
-        blocks: Vec::new(),
-    };
-    let mut elsewhere = Vec::new();
-    for (some, parts) in &neighbours {
-        let mut hits = placing.find(&of_mates(some), &near(parts));
-        let hits: Vec<[Vec<Hit>; 2]> =
-            std::iter::from_fn(|| hits.next().zip(hits.next()).map(|(one, two)| [one, two])).collect();
-        placing.apart = farthest(&hits).unwrap_or(placing.apart);
-        let mut here = Vec::with_capacity(some.len());
-        for (&template, mates) in some.iter().zip(hits) {
-            let lie = [0, 1].map(|m| lies(&template.mates[m], &mates[m]));
-            let one = Here { template, mates, lie };
-            if lie == [true; 2] { here.push(one.chosen(placing.apart)) } else { elsewhere.push(one) }
-        }
-        placing.write(&here)?;
-    }
-    let passed = elsewhere.chunks(PORTION).map(|some| scan.expected(&lengths(&Here::to_be_found(some))));
-    scan.meter.expect_bytes(passed.sum());
-    for some in elsewhere.chunks_mut(PORTION) {
-        let mut hits = placing.find(&Here::to_be_found(some), scan);
-        let mut placed = Vec::with_capacity(some.len());
-        for one in some {
-            let mut one = Here { mates: std::mem::take(&mut one.mates), ..*one };
-            for (mate, _) in one.mates.iter_mut().zip(one.lie).filter(|(_, lies)| !lies) {
-                *mate = hits.next().unwrap_or_default();
-            }
-            placed.push(one.chosen(placing.apart));
-        }
-        placing.write(&placed)?;
-    }
-    if placing.crowded + placing.unkept > 0 {
-        tracing::info!(
-            "of the supporting reads {} have a part that stands in so many places that these were not looked at, \
-             {} one of whose places only the best were kept",
-            placing.crowded,
-            placing.unkept
-        );
-    }
-    Ok(placing.blocks)
 }
 
 /// One piece of a read on the genome.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, write_bam};
+use genuma_align::bam::{Heading, Program, Read, ReadGroup, Template, Templated, write_bam};
 use genuma_align::indexed::{IndexedFile, Place, Records};
 use genuma_align::scan::Scan;
 use genuma_reads::dna::revcomp;
@@ -38,7 +38,24 @@ struct Pair {
 impl Pair {
     fn template(&self) -> Template<'_> {
         let mates = [0, 1].map(|m| Read { seq: &self.mates[m].0, qual: &self.mates[m].1 });
-        Template { name: self.name.as_bytes(), group: self.group, mates, places: &[], quality: 0 }
+        Template {
+            name: self.name.as_bytes(),
+            group: self.group,
+            mates,
+            places: &[],
+            quality: 0,
+            anywhere: true,
+        }
+    }
+}
+
+/// A template as it is.
+#[derive(Clone, Copy)]
+struct Given<'a>(Template<'a>);
+
+impl Templated for Given<'_> {
+    fn template(&self) -> Template<'_> {
+        self.0
     }
 }
 
@@ -128,7 +145,8 @@ impl Made {
         let heading = Heading { genome: &self.genome, groups: &groups, program };
         let meter = Meter::of("the reference");
         let scan = Scan { genome: &self.genome, parts: None, threads, memory: 1 << 30, meter: &meter };
-        write_bam(path, &heading, templates, &scan, &mut set)?;
+        let portion = Ok::<_, genuma_align::bam::Error>(templates.iter().copied().map(Given).collect());
+        write_bam(path, &heading, [portion], &scan, usize::MAX, &mut set)?;
         assert_eq!(meter.bytes_done(), meter.bytes_total());
         assert_eq!(meter.bytes_done() > 0, !templates.is_empty());
         set.publish().map_err(|e| genuma_align::sort::Error::Output(e.into()).into())

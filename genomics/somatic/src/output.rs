@@ -5,18 +5,21 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template};
+use genuma_align::bam::{self, Heading, Program, Read, ReadGroup, Template, Templated};
 use genuma_align::indexed::{self, IndexedFile, Place, Records};
 use genuma_align::scan::Scan;
 use genuma_reads::fasta::Reference;
-use genuma_work::Meter;
+use genuma_work::parallel::try_in_order;
+use genuma_work::piles::{Piles, Room};
 use genuma_work::publish::{AtomicFile, Set};
-use serde::Serialize;
+use genuma_work::{Meter, spill};
+use serde::{Deserialize, Serialize};
 
 use crate::change::{self, Change};
 use crate::compare::{Compared, Finding};
 use crate::locus::{Call, Locus};
 use crate::pipeline::{Finished, Means};
+use crate::ranges::resident;
 use crate::recruit::Kept;
 use crate::vcf::Line;
 
@@ -37,7 +40,7 @@ pub enum Error {
     Bam(#[from] bam::Error),
     /// What memory had no room for cannot be read.
     #[error(transparent)]
-    Spill(#[from] genuma_work::spill::Error),
+    Spill(#[from] spill::Error),
 }
 
 /// Read groups and sample names, by sample: those of the VCF's columns.
@@ -149,7 +152,7 @@ fn normal_allele<'a>(contig: &Compared, finding: &'a Finding) -> &'a [u8] {
 }
 
 /// A pair that speaks for the tumour allele of some call.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Supporting {
     /// Where its calls are: sequences and positions, both ends of a junction, sorted.
     pub places: Vec<(usize, usize)>,
@@ -157,55 +160,136 @@ pub struct Supporting {
     pub pair: Kept,
     /// How surely the contigs of its calls lie there: the best of their mapping qualities.
     pub quality: u8,
+    /// Whether one of its calls passed.
+    pub passed: bool,
 }
 
-/// The pairs that speak for the tumour allele of any call, whether it passed or not, each once, by place, sample, name and bases.
+impl Supporting {
+    /// Takes what is known of the same pair from calls elsewhere.
+    fn also(&mut self, other: &mut Supporting) {
+        self.places.append(&mut other.places);
+        self.quality = self.quality.max(other.quality);
+        self.passed |= other.passed;
+    }
+}
+
+impl Templated for Supporting {
+    fn template(&self) -> Template<'_> {
+        let Supporting { places, pair, quality, passed } = self;
+        let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
+        let group = usize::from(pair.sample);
+        Template { name: &pair.name, group, mates, places, quality: *quality, anywhere: *passed }
+    }
+}
+
+/// Pairs of a portion of those that support calls, about, and portions, at most.
+const PORTION: usize = 8 << 10;
+const MOST_PORTIONS: usize = 1024;
+/// Pairs that a thread puts away at a time.
+const CHUNK: usize = 256;
+
+/// The pairs that speak for the tumour allele of any call, whether it passed or not, each once, in portions by place, in which they are
+/// ordered by place, sample, name and bases. Portions lie in the folder `work` where they have no room in `memory` bytes; which pairs are
+/// in which depends on the calls alone.
 ///
 /// # Errors
-/// What memory had no room for cannot be read.
-pub fn supporting(finished: &mut Finished) -> Result<Vec<Supporting>, Error> {
+/// What memory had no room for cannot be read, or not be put away.
+pub fn supporting(
+    finished: &mut Finished,
+    work: &Path,
+    memory: u64,
+    threads: usize,
+) -> Result<impl Iterator<Item = Result<Vec<Supporting>, Error>> + use<>, Error> {
+    const WHAT: &str = "supporting reads'";
     let calls: Vec<&Call> = finished.events.iter().flat_map(|e| &e.calls).collect();
     let mut of_locus: Vec<Vec<usize>> = vec![Vec::new(); finished.ranges.loci().len()];
+    let mut firsts: Vec<((usize, usize), usize)> = Vec::with_capacity(calls.len());
     for (c, call) in calls.iter().enumerate() {
         of_locus[call.locus].push(c);
+        firsts.extend(
+            change::places(&call.change).into_iter().min().map(|place| (place, call.supporting.len())),
+        );
     }
+    let starts = starts_of_portions(firsts);
     let said =
         |call: &Call, locus: &Locus| (change::places(&call.change), locus.contig.findings[call.finding].mapq);
     let of_call: Vec<_> = calls.iter().map(|call| said(call, &finished.ranges.loci()[call.locus])).collect();
-    let mut all: Vec<Supporting> = Vec::new();
+    let room = Room::of(memory);
+    let put = |piles: &Piles<Supporting>, pile: usize, one: Supporting| {
+        let bytes = resident(&one.pair) + 64;
+        piles.put(pile, one, bytes)
+    };
+    // A pair may stand in several ranges: all that is known of it comes together by its number.
+    let by_number = Piles::new(WHAT, work, starts.len(), &room);
     finished.ranges.for_each(|_, contigs, pairs| {
         let mut own: Vec<(u32, usize)> = Vec::new();
         for &c in contigs.iter().flat_map(|&contig| &of_locus[contig as usize]) {
             own.extend(calls[c].supporting.iter().map(|&pair| (pair, c)));
         }
         own.sort_unstable();
-        all.extend(own.chunk_by(|a, b| a.0 == b.0).map(|calls| Supporting {
-            places: calls.iter().flat_map(|&(_, c)| of_call[c].0.iter().copied()).collect(),
-            pair: pairs[calls[0].0 as usize].clone(),
-            quality: calls.iter().map(|&(_, c)| of_call[c].1).max().unwrap_or(0),
-        }));
-        Ok::<(), Error>(())
+        let of_pair: Vec<&[(u32, usize)]> = own.chunk_by(|a, b| a.0 == b.0).collect();
+        let some: Vec<&[&[(u32, usize)]]> = of_pair.chunks(CHUNK).collect();
+        let keep = |(): &mut (), i: usize| {
+            some[i].iter().try_for_each(|own| {
+                let one = Supporting {
+                    places: own.iter().flat_map(|&(_, c)| of_call[c].0.iter().copied()).collect(),
+                    pair: pairs[own[0].0 as usize].clone(),
+                    quality: own.iter().map(|&(_, c)| of_call[c].1).max().unwrap_or(0),
+                    passed: own.iter().any(|&(_, c)| calls[c].genotype.filters.is_empty()),
+                };
+                put(&by_number, one.pair.id as usize % by_number.len(), one)
+            })
+        };
+        try_in_order(some.len(), threads, || (), keep).map(drop)
     })?;
-    // A pair may stand in several ranges.
-    all.sort_unstable_by_key(|one| one.pair.id);
-    all.dedup_by(|one, kept| {
-        let same = one.pair.id == kept.pair.id;
-        if same {
-            kept.places.append(&mut one.places);
-            kept.quality = kept.quality.max(one.quality);
+    let portions = Piles::new(WHAT, work, starts.len(), &room);
+    let sort = |(): &mut (), pile: usize| {
+        let mut all = by_number.take(pile)?;
+        all.sort_unstable_by_key(|one| one.pair.id);
+        all.dedup_by(|again, kept| {
+            let same = again.pair.id == kept.pair.id;
+            if same {
+                kept.also(again);
+            }
+            same
+        });
+        for mut one in all {
+            one.places.sort_unstable();
+            one.places.dedup();
+            let portion =
+                one.places.first().map_or(0, |first| starts.partition_point(|start| start <= first));
+            put(&portions, portion.saturating_sub(1), one)?;
         }
-        same
-    });
-    for one in &mut all {
-        one.places.sort_unstable();
-        one.places.dedup();
+        Ok::<(), spill::Error>(())
+    };
+    try_in_order(starts.len(), threads, || (), sort)?;
+    drop(by_number);
+    Ok((0..portions.len()).map(move |portion| {
+        let mut all = portions.take(portion)?;
+        all.sort_unstable();
+        Ok(all)
+    }))
+}
+
+/// The first place of each portion of pairs, of which so many support the call at each of these places.
+fn starts_of_portions(mut firsts: Vec<((usize, usize), usize)>) -> Vec<(usize, usize)> {
+    firsts.sort_unstable();
+    let all: usize = firsts.iter().map(|(_, pairs)| pairs).sum();
+    let portion = PORTION.max(all / MOST_PORTIONS);
+    let (mut starts, mut held) = (vec![(0, 0)], 0);
+    for (place, pairs) in firsts {
+        if held + pairs > portion && starts.last() != Some(&place) {
+            starts.push(place);
+            held = 0;
+        }
+        held += pairs;
     }
-    all.sort_unstable();
-    Ok(all)
+    starts
 }
 
 /// Writes the supporting pairs of both samples, aligned to the reference, as a sorted BAM with its index. Without a
-/// reference there is nothing to align to and nothing is written. `meter` is told of the bases of the reference that have gone past them.
+/// reference there is nothing to align to and nothing is written. What has no room in memory goes to the folder `work`. `meter` is told of the
+/// bases of the reference that have gone past them.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -214,26 +298,20 @@ pub fn write_supporting(
     finished: &mut Finished,
     command: &str,
     means: &Means,
+    work: &Path,
     meter: &Meter,
     set: &mut Set,
 ) -> Result<(), Error> {
     if !finished.on_reference {
         return Ok(());
     }
-    let all = supporting(finished)?;
-    let templates: Vec<Template<'_>> = all
-        .iter()
-        .map(|Supporting { places, pair, quality }| {
-            let mates = [0, 1].map(|m| Read { seq: &pair.mates[m].seq, qual: &pair.mates[m].qual });
-            Template { name: &pair.name, group: usize::from(pair.sample), mates, places, quality: *quality }
-        })
-        .collect();
+    // A quarter each: pairs, those that wait to be looked for, looking, records.
+    let (memory, threads) = (means.room() / 4, means.threads);
+    let portions = supporting(finished, work, memory, threads)?;
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
     let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
-    // The other half is for what is found and written.
-    let memory = means.room() / 2;
-    let scan = Scan { genome: &finished.genome, parts: None, threads: means.threads, memory, meter };
-    Ok(bam::write_bam(path, &heading, &templates, &scan, set)?)
+    let scan = Scan { genome: &finished.genome, parts: None, threads, memory, meter };
+    bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
 
 /// Writes `value` as indented JSON.
@@ -594,17 +672,36 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("supporting.bam");
         let mut without = finished(false);
-        let all = supporting(&mut without).unwrap();
+        let portions = supporting(&mut without, folder.path(), 0, 2).unwrap();
+        let all: Vec<Supporting> = portions.flat_map(Result::unwrap).collect();
         let ids: Vec<u64> = all.iter().map(|one| one.pair.id).collect();
         assert_eq!(ids, [0, 2, 3]);
         assert!(all.iter().all(|one| one.places == [(0, 999)] && one.quality == 60));
-        published(|set| write_supporting(&path, &mut without, "genuma call", &MEANS, &Meter::default(), set))
-            .unwrap();
+        published(|set| {
+            write_supporting(
+                &path,
+                &mut without,
+                "genuma call",
+                &MEANS,
+                folder.path(),
+                &Meter::default(),
+                set,
+            )
+        })
+        .unwrap();
         assert!(!path.exists());
 
         let mut finished = finished(true);
         published(|set| {
-            write_supporting(&path, &mut finished, "genuma call", &MEANS, &Meter::default(), set)
+            write_supporting(
+                &path,
+                &mut finished,
+                "genuma call",
+                &MEANS,
+                folder.path(),
+                &Meter::default(),
+                set,
+            )
         })
         .unwrap();
         let Some(sam) = output("samtools", &["view", path.to_str().unwrap(), "chr1"]) else { return };
@@ -616,5 +713,16 @@ mod tests {
         found.dedup();
         assert_eq!(found, [["p0", "RG:Z:NORMAL"], ["p2", "RG:Z:TUMOR"], ["p3", "RG:Z:TUMOR"]]);
         assert!(sam.contains("20D"), "{sam}");
+    }
+
+    #[test]
+    fn portions_begin_where_calls_do() {
+        let at = |n: usize| ((n % 3, n * 7919 % 100_000), 300);
+        let starts = starts_of_portions((0..1_000).map(at).collect());
+        assert!(starts.windows(2).all(|two| two[0] < two[1]), "{starts:?}");
+        assert_eq!(starts.len(), (1_000 * 300_usize).div_ceil(PORTION / 300 * 300));
+        // However many pairs one place has, it is not divided.
+        assert_eq!(starts_of_portions(vec![((0, 5), 1 << 20); 9]), [(0, 0), (0, 5)]);
+        assert_eq!(starts_of_portions(Vec::new()), [(0, 0)]);
     }
 }

@@ -28,7 +28,7 @@ const MOST_SHELVES: usize = 1024;
 const PER_PAIR: u64 = 400;
 
 /// Bytes of memory that a pair takes.
-fn resident(pair: &Kept) -> u64 {
+pub(crate) fn resident(pair: &Kept) -> u64 {
     let letters: usize = pair.mates.iter().map(|mate| mate.seq.len() + mate.qual.len()).sum();
     PER_PAIR + (pair.name.len() + letters + 4 * pair.contigs.len()) as u64
 }
