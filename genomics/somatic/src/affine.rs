@@ -52,18 +52,36 @@ mod trace {
 
 /// Aligns all of `query` to the best stretch of `target`; ties go to diagonal steps, then to the leftmost end.
 pub fn fit(query: &[u8], target: &[u8]) -> Alignment {
-    without_gaps(query, target).unwrap_or_else(|| with_gaps(query, target))
+    let gapless = without_gaps(query, target);
+    match gapless {
+        // One wrong base costs less than any gap does, two may not.
+        Some((alignment, 0..=1)) => alignment,
+        _ => {
+            let reached =
+                gapless.map(|(alignment, _)| alignment.score).into_iter().chain(with_one_gap(query, target));
+            with_gaps(query, target, reached.max().unwrap_or(FAR))
+        }
+    }
 }
 
-/// The alignment where it needs no gap: one wrong base costs less than any gap does, two may not.
-fn without_gaps(query: &[u8], target: &[u8]) -> Option<Alignment> {
+fn same(q: u8, t: u8) -> bool {
+    q == t && q != b'N'
+}
+
+/// The score of so many bases that face each other, `wrong` of which differ.
+fn faced(bases: usize, wrong: usize) -> i32 {
+    bases as i32 * MATCH + wrong as i32 * (MISMATCH - MATCH)
+}
+
+/// The best alignment that has no gap, the leftmost of equals, and its differing bases.
+fn without_gaps(query: &[u8], target: &[u8]) -> Option<(Alignment, usize)> {
     if query.is_empty() {
         return None;
     }
     let mut best: Option<(usize, usize)> = None;
     for (start, beside) in target.windows(query.len()).enumerate() {
-        let most = best.map_or(1, |(wrong, _)| wrong - 1);
-        let wrong = query.iter().zip(beside).filter(|(q, t)| q != t || **q == b'N').take(most + 1).count();
+        let most = best.map_or(query.len(), |(wrong, _)| wrong - 1);
+        let wrong = query.iter().zip(beside).filter(|(q, t)| !same(**q, **t)).take(most + 1).count();
         if wrong <= most {
             best = Some((wrong, start));
         }
@@ -72,30 +90,66 @@ fn without_gaps(query: &[u8], target: &[u8]) -> Option<Alignment> {
         }
     }
     let (wrong, start) = best?;
-    let score = query.len() as i32 * MATCH + wrong as i32 * (MISMATCH - MATCH);
-    Some(Alignment { start, steps: vec![Step::Match(query.len() as u32)], score })
+    let steps = vec![Step::Match(query.len() as u32)];
+    Some((Alignment { start, steps, score: faced(query.len(), wrong) }, wrong))
 }
 
-fn with_gaps(query: &[u8], target: &[u8]) -> Alignment {
+/// Bases at the ends of a query by which its place on both sides of a gap is found.
+const ANCHOR: usize = 16;
+
+/// The score of an alignment with one gap, if the ends of the query stand somewhere as they are.
+fn with_one_gap(query: &[u8], target: &[u8]) -> Option<i32> {
+    let n = query.len();
+    let (first, last) = (query.first_chunk::<ANCHOR>()?, query.last_chunk::<ANCHOR>()?);
+    let left = target.windows(ANCHOR).position(|w| w == first)? as i64;
+    let right = target.windows(ANCHOR).rposition(|w| w == last)? as i64 + ANCHOR as i64 - n as i64;
+    // Query bases that face nothing, and the first of them: the longer the left side, the later.
+    let (gap, inserted) = ((right - left).unsigned_abs() as usize, (left - right).max(0) as usize);
+    let wrong = |at: usize, diagonal: i64| {
+        let facing = usize::try_from(at as i64 + diagonal).ok().and_then(|t| target.get(t));
+        // What faces nothing is no alignment.
+        facing.map_or(n, |&t| usize::from(!same(query[at], t)))
+    };
+    let from = n.checked_sub(inserted)?;
+    let mut differ: usize = (inserted..n).map(|at| wrong(at, right)).sum();
+    let mut least = differ;
+    for at in 0..from {
+        differ = differ + wrong(at, left) - wrong(at + inserted, right);
+        least = least.min(differ);
+    }
+    let cost = (0..2).map(|p| OPEN[p] + EXTEND[p] * gap as i32).min()?;
+    (gap > 0).then(|| faced(from, least) - cost)
+}
+
+/// The best alignment, of which is known that it has a score of `reached` at least. What can no longer have that is not followed: columns from
+/// the first to the last that can are gone through in each row, which soon are few.
+fn with_gaps(query: &[u8], target: &[u8], reached: i32) -> Alignment {
     let (n, m) = (query.len(), target.len());
     let width = m + 1;
     let mut from = vec![0u8; (n + 1) * width];
     let mut best = vec![0i32; width];
     let mut insert = [vec![FAR; width], vec![FAR; width]];
+    // Columns of the row above that may lead to the best; what lies beside them leads nowhere.
+    let (mut first, mut last) = (0, m);
     for i in 1..=n {
-        let mut diagonal = best[0];
-        let mut delete = [FAR; 2];
-        for j in 0..=m {
+        // All that is to come may match.
+        let wanted = reached.saturating_sub((n - i) as i32 * MATCH);
+        let (mut diagonal, mut delete) = (FAR, [FAR; 2]);
+        let (mut leads, mut j) = (None, first);
+        // Beyond the row above only deletions go on.
+        let deleted = |left: i32, delete: [i32; 2]| {
+            (0..2).any(|p| (left - OPEN[p]).max(delete[p]) - EXTEND[p] >= wanted)
+        };
+        while j <= m && (j <= last + 1 || deleted(best[j - 1], delete)) {
             let cell = &mut from[i * width + j];
             let (mut score, mut state) = (FAR, 0u8);
-            if j > 0 {
-                let same = query[i - 1] == target[j - 1] && query[i - 1] != b'N';
-                score = diagonal + if same { MATCH } else { MISMATCH };
+            if j > 0 && diagonal > FAR {
+                score = diagonal + if same(query[i - 1], target[j - 1]) { MATCH } else { MISMATCH };
             }
-            let above = best[j];
+            let above = if j <= last { best[j] } else { FAR };
             for p in 0..2 {
                 let open = above - OPEN[p] - EXTEND[p];
-                let on = insert[p][j] - EXTEND[p];
+                let on = if j <= last { insert[p][j] - EXTEND[p] } else { FAR };
                 if on > open {
                     *cell |= trace::INSERT_GOES_ON[p];
                 }
@@ -104,7 +158,7 @@ fn with_gaps(query: &[u8], target: &[u8]) -> Alignment {
                     (score, state) = (insert[p][j], 1 + p as u8);
                 }
             }
-            if j > 0 {
+            if j > first {
                 for p in 0..2 {
                     let open = best[j - 1] - OPEN[p] - EXTEND[p];
                     let on = delete[p] - EXTEND[p];
@@ -120,9 +174,15 @@ fn with_gaps(query: &[u8], target: &[u8]) -> Alignment {
             *cell |= state;
             diagonal = above;
             best[j] = score;
+            if score >= wanted {
+                leads = Some((leads.map_or(j, |(first, _)| first), j));
+            }
+            j += 1;
         }
+        // That there is an alignment with this score was the promise.
+        (first, last) = leads.unwrap_or((first, m.min(j)));
     }
-    let end = (0..=m).max_by_key(|&j| (best[j], std::cmp::Reverse(j))).unwrap_or(0);
+    let end = (first..=last).max_by_key(|&j| (best[j], std::cmp::Reverse(j))).unwrap_or(0);
     let (steps, start) = walk_back(&from, width, n, end);
     Alignment { start, steps, score: best[end] }
 }
@@ -245,12 +305,61 @@ mod tests {
                 let at = (round * 7 + 5 * i) % query.len();
                 query[at] = if round % 11 == 0 { b'N' } else { base };
             }
-            if let Some(found) = without_gaps(&query, &target) {
+            if let Some((found, 0..=1)) = without_gaps(&query, &target) {
                 short += 1;
-                assert_eq!(found, with_gaps(&query, &target), "{round}");
+                assert_eq!(found, with_gaps(&query, &target, FAR), "{round}");
             }
         }
         assert!(short > 100, "{short}");
         assert_eq!(without_gaps(b"ACGT", b"ACG"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_the_best_is_not_missed_when_it_is_not_followed() {
+        let mut seed = 11;
+        let (mut several, mut gaps) = (0, 0);
+        for round in 0..600usize {
+            // Few letters or a repeat, so that places resemble each other.
+            let letters = [1, 2, 4][round % 3];
+            let mut draw = |n| -> Vec<u8> {
+                let all = random(n, &mut seed);
+                all.iter().map(|b| b"AACCGGTT"[usize::from(b >> 1 & 3) % letters * 2]).collect()
+            };
+            let mut target = draw(90);
+            if letters == 1 {
+                target[20 + round % 40..]
+                    .iter_mut()
+                    .zip(b"CA".iter().cycle())
+                    .take(30)
+                    .for_each(|(t, &u)| *t = u);
+            }
+            let from = round % 17;
+            let mut query = target[from..from + 60].to_vec();
+            let (at, size) = (20 + round * 7 % 20, round / 7 % 9);
+            match round % 4 {
+                0 => drop(query.drain(at..at + size)),
+                1 => drop(query.splice(at..at, draw(size))),
+                2 => query = draw(40),
+                _ => {}
+            }
+            for i in 0..round % 5 {
+                let at = (round * 11 + 13 * i) % query.len();
+                query[at] = if i == 3 { b'N' } else { draw(1)[0] };
+            }
+            let reached = without_gaps(&query, &target).map(|(alignment, wrong)| {
+                several += usize::from(wrong > 1);
+                alignment.score
+            });
+            let one_gap = with_one_gap(&query, &target);
+            gaps += usize::from(one_gap.is_some());
+            let best = with_gaps(&query, &target, FAR);
+            let reached = reached.into_iter().chain(one_gap).max().unwrap_or(FAR);
+            assert!(reached <= best.score, "{round}: {reached} {best:?}");
+            for least in [reached, best.score, best.score - 35] {
+                assert_eq!(with_gaps(&query, &target, least), best, "{round}, {least}");
+            }
+            assert_eq!(fit(&query, &target), best, "{round}");
+        }
+        assert!(several > 200 && gaps > 100, "{several} {gaps}");
     }
 }
