@@ -123,7 +123,7 @@ impl Given {
     fn expected(&self) -> Expected {
         let bases = self.bases.iter().sum();
         let reads = u64::div_ceil(bases, self.read_length.max(1));
-        Expected::of(&Estimate { bases, reads }, self.k)
+        Expected::of(&Estimate { bases, reads, copied: 0 }, self.k)
     }
 
     /// What the call will take at these rates.
