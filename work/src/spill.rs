@@ -219,6 +219,14 @@ impl Spill {
         }
     }
 
+    /// Gives all its room back to the disk: nobody reads it any more.
+    pub fn give_up(&self) {
+        if let Some(file) = self.file.get() {
+            // What cannot be cut goes with the file.
+            let _ = file.set_len(0);
+        }
+    }
+
     /// Waits until all that was written is on the disk.
     ///
     /// # Errors

@@ -103,6 +103,7 @@ impl Copying {
     fn stop(&self, error: Error) {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         self.stopped.store(true, Relaxed);
+        self.spill.give_up();
     }
 }
 
@@ -441,6 +442,10 @@ mod tests {
         assert_eq!(copied(&path, &all, 1, bytes).unwrap().bytes(), bytes);
         assert!(matches!(copied(&path, &all, 3, bytes / 2), Err(Error::Full { .. })));
         assert!(fs::metadata(&path).unwrap().len() <= bytes / 2);
+        let copying = Copying::create(&path, bytes / 2).unwrap();
+        let mut recorder = copying.recorder();
+        all.iter().for_each(|pair| recorder.push(borrowed(pair), pair.0));
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0, "its room is given back at once");
     }
 
     #[test]

@@ -93,9 +93,14 @@ const LANES: usize = 64;
 /// Packs reads; keeps its memory between them.
 #[derive(Debug, Default)]
 pub struct Packer {
-    /// What is being packed, filled up to whole lanes.
-    held: Vec<[u8; LANES]>,
+    /// The letters and the qualities in hand.
+    letters: Lanes,
+    quals: Lanes,
 }
+
+/// Bytes, filled up to whole lanes.
+#[derive(Debug, Default)]
+struct Lanes(Vec<[u8; LANES]>);
 
 impl Packer {
     /// Appends a read to `out`, with any letters and as many qualities of any kind.
@@ -109,25 +114,19 @@ impl Packer {
     /// [`Packer::pack`], whatever the processor.
     #[inline(always)]
     fn pack_scalar(&mut self, seq: &[u8], qual: &[u8], out: &mut Vec<u8>) {
+        let Packer { letters, quals } = self;
+        letters.hold(seq, b'A');
+        quals.hold(qual, qual.first().copied().unwrap_or_default());
+        let (kinds, n) = kinds_of(qual);
         out.extend_from_slice(&(seq.len() as u32).to_le_bytes());
-        self.hold(qual, qual.first().copied().unwrap_or_default());
-        let (kinds, n) = self.kinds();
         out.push(n as u8);
         out.extend_from_slice(&kinds[..n]);
-        self.hold(seq, b'A');
         // As `dna::code` by arithmetic.
-        self.put::<2>(seq.len(), out, |letters, codes| {
+        letters.put::<2>(seq.len(), out, |letters, codes| {
             for (code, letter) in codes.iter_mut().zip(letters) {
                 *code = ((letter >> 1) ^ (letter >> 2)) & 3;
             }
         });
-        let mut unknown = [false; LANES];
-        for letters in &self.held {
-            for (unknown, &letter) in unknown.iter_mut().zip(letters) {
-                *unknown |= !is_base(letter);
-            }
-        }
-        self.hold(qual, kinds[0]);
         let number = |quals: &[u8; LANES], numbers: &mut [u8; LANES]| {
             for &kind in &kinds[1..n] {
                 for (number, &qual) in numbers.iter_mut().zip(quals) {
@@ -137,54 +136,31 @@ impl Packer {
         };
         match bits(n) {
             0 => {}
-            1 => self.put::<1>(qual.len(), out, number),
-            2 => self.put::<2>(qual.len(), out, number),
-            4 => self.put::<4>(qual.len(), out, number),
+            1 => quals.put::<1>(qual.len(), out, number),
+            2 => quals.put::<2>(qual.len(), out, number),
+            4 => quals.put::<4>(qual.len(), out, number),
             _ => out.extend_from_slice(qual),
         }
-        if unknown.contains(&true) {
+        if seq.iter().fold(false, |any, &letter| any | !is_base(letter)) {
             for (at, &letter) in (0u32..).zip(seq).filter(|(_, letter)| !is_base(**letter)) {
                 out.extend_from_slice(&at.to_le_bytes());
                 out.push(letter);
             }
         }
     }
+}
 
+impl Lanes {
     #[inline(always)]
     fn hold(&mut self, values: &[u8], filled: u8) {
         let (whole, rest) = values.as_chunks();
-        self.held.clear();
-        self.held.extend_from_slice(whole);
+        self.0.clear();
+        self.0.extend_from_slice(whole);
         if !rest.is_empty() {
             let mut last = [filled; LANES];
             last[..rest.len()].copy_from_slice(rest);
-            self.held.push(last);
+            self.0.push(last);
         }
-    }
-
-    /// The different values of what is held, ascending, and how many they are; none if they are too many to be numbered.
-    #[inline(always)]
-    fn kinds(&self) -> ([u8; NUMBERED], usize) {
-        let (mut kinds, mut n, mut from) = ([0; NUMBERED], 0, Some(0u8));
-        while let Some(first) = from.filter(|_| !self.held.is_empty()) {
-            // Those before `first` come last.
-            let mut least = [u8::MAX; LANES];
-            for values in &self.held {
-                for (least, value) in least.iter_mut().zip(values) {
-                    *least = (*least).min(value.wrapping_sub(first));
-                }
-            }
-            let Some(next) = least.into_iter().min().and_then(|least| first.checked_add(least)) else {
-                break;
-            };
-            if n == NUMBERED {
-                return (kinds, 0);
-            }
-            kinds[n] = next;
-            n += 1;
-            from = next.checked_add(1);
-        }
-        (kinds, n)
     }
 
     /// Appends the numbers, of so many bits each, that `number` gives to what is held, which are `values`.
@@ -196,7 +172,7 @@ impl Packer {
         number: impl Fn(&[u8; LANES], &mut [u8; LANES]),
     ) {
         let end = out.len() + (values * BITS).div_ceil(8);
-        for values in &self.held {
+        for values in &self.0 {
             let (mut numbers, mut packed) = ([0; LANES], [0; LANES]);
             number(values, &mut numbers);
             for (to, eight) in packed.chunks_exact_mut(BITS).zip(numbers.as_chunks().0) {
@@ -206,6 +182,49 @@ impl Packer {
         }
         out.truncate(end);
     }
+}
+
+/// The different qualities, ascending, and how many they are; none if they are too many to be numbered.
+#[inline(always)]
+fn kinds_of(quals: &[u8]) -> ([u8; NUMBERED], usize) {
+    /// The first letter of a quality.
+    const LETTER: u8 = 33;
+    let (mut there, mut any, mut beyond) = (0u64, 0, 0);
+    for &qual in quals {
+        there |= 1 << (qual % 64);
+        any |= qual;
+        beyond |= qual.wrapping_sub(LETTER);
+    }
+    // Numbers below 64, or letters of such: no two have one bit.
+    let first = match () {
+        () if any < 64 => 0,
+        () if beyond < 64 => LETTER,
+        () => return many_kinds_of(quals),
+    };
+    let (mut kinds, n) = ([0; NUMBERED], there.count_ones() as usize);
+    if n > NUMBERED {
+        return (kinds, 0);
+    }
+    let mut there = there.rotate_right(first.into());
+    for kind in &mut kinds[..n] {
+        *kind = first + there.trailing_zeros() as u8;
+        there &= there - 1;
+    }
+    (kinds, n)
+}
+
+/// The same of qualities that no sequencer writes.
+#[cold]
+fn many_kinds_of(quals: &[u8]) -> ([u8; NUMBERED], usize) {
+    let mut there = [false; 256];
+    quals.iter().for_each(|&qual| there[usize::from(qual)] = true);
+    let (mut kinds, mut n) = ([0; NUMBERED], 0);
+    for kind in (0..=255).filter(|&kind: &u8| there[usize::from(kind)]) {
+        let Some(next) = kinds.get_mut(n) else { return (kinds, 0) };
+        *next = kind;
+        n += 1;
+    }
+    (kinds, n)
 }
 
 /// Eight numbers of so many bits (1, 2 or 4) behind each other, the first in the lowest bits.
