@@ -107,8 +107,8 @@ pub struct Args {
     /// [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
-    /// Most of that folder that k-mers which do not fit in memory may take, such as 100G; where that is too little all reads are
-    /// read several times [default: what is free there, less a twentieth and 1G at least]
+    /// Most of that folder that k-mers which do not fit in memory, and a packed copy of the reads for later passes, may take, such
+    /// as 100G; where that is too little files are read more often [default: what is free there, less a twentieth and 1G at least]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
     scratch: Option<u64>,
     /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same

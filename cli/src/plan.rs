@@ -84,7 +84,7 @@ pub struct Args {
     /// [default: .work in the output folder]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
-    /// Most of that folder that k-mers which do not fit in memory may take, such as 100G
+    /// Most of that folder that k-mers which do not fit in memory, and a packed copy of the reads, may take, such as 100G
     /// [default: what is free there, less a twentieth and 1G at least]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
     scratch: Option<u64>,
@@ -186,9 +186,11 @@ impl Args {
             let [tumour, normal] = depths.map(|depth| (genome as f64 * depth) as u64);
             let bases = [normal, tumour];
             let bytes = bases.map(|n| (n as f64 * MEASURED.gzip) as u64);
+            let copied = bases.iter().map(|&n| (n as f64 * MEASURED.copy) as u64).sum();
             return Ok(Given {
                 bases,
                 bytes,
+                copied,
                 read_length,
                 files: 4,
                 reference: Some(genome),
@@ -202,7 +204,7 @@ impl Args {
         Ok(input::of(&lanes, reference, self.k, means))
     }
 
-    /// What k-mers would get of the work folder, or of the folder that it would be made in.
+    /// What k-mers and a copy of the reads would get of the work folder, or of the folder that it would be made in.
     fn free(&self) -> anyhow::Result<u64> {
         let folder = self.work.as_deref().or(self.out.as_deref()).unwrap_or(Path::new("."));
         let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));

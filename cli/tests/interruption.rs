@@ -75,13 +75,37 @@ fn a_run_killed_in_any_unit_is_resumed_to_the_same_bytes() {
         let (out, _) = ended_in(unit, Signal::KILL, None);
         assert_no_results(&out);
         let mut units = names(&out.join(".work"));
+        let copied = units.contains(&"reads.bins".to_owned());
+        // When all is recruited nobody reads it any more.
+        assert_eq!(copied, !["judge", "write"].contains(&unit), "{unit}: {units:?}");
         units.retain(|n| n.ends_with(".unit") && !n.starts_with('.'));
         assert_eq!(units, finished, "{unit}");
 
         let said = run(data().call_with(&out, &["--resume"])).well().stderr;
         assert_eq!(said.contains("count begins"), finished.is_empty(), "{said}");
+        assert!(!said.contains("reads.bins"), "{said}");
         assert_same(&out, called());
     }
+}
+
+#[test]
+fn a_copy_of_the_reads_that_is_gone_is_told_and_one_that_is_damaged_is_refused() {
+    let (out, _) = ended_in("assemble", Signal::TERM, Some(143));
+    let copy = out.join(".work").join("reads.bins");
+    let mut bytes = fs::read(&copy).expect("a copy");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&copy, &bytes).expect("a file");
+    let refused = run(data().call_with(&out, &["--resume"]));
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("reads.bins is damaged"), "{}", refused.stderr);
+    assert_no_results(&out);
+
+    fs::remove_file(&copy).expect("a file");
+    let said = run(data().call_with(&out, &["--resume"])).well().stderr;
+    assert!(said.contains("reads.bins: gone, or not whole: the files of reads are read again"), "{said}");
+    assert!(!said.contains("count begins"), "{said}");
+    assert_same(&out, called());
 }
 
 #[test]
@@ -149,7 +173,7 @@ fn an_interrupted_run_says_what_it_keeps() {
         "{said}"
     );
     let left = names(&out.join(".work"));
-    assert_eq!(left, ["assemble.unit", "count.unit", "genuma.lock"]);
+    assert_eq!(left, ["assemble.unit", "count.unit", "genuma.lock", "reads.bins"]);
     run(data().call_with(&out, &["--resume"])).well();
     assert_same(&out, called());
 

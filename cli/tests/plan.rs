@@ -63,6 +63,7 @@ fn sizes_are_enough_for_a_plan() {
         "\nwrite ",
         "\nall ",
         "\npartitions  1: ",
+        "\ncopy        95 GiB: later passes read a packed copy of the reads\n",
         "\nscratch ",
         " kWh at 250 W",
         "\ncost ",
@@ -112,6 +113,12 @@ fn files_are_looked_at() {
     assert_eq!(plan["given"]["reference"], length);
     assert!(said.contains("in reads of 150, a reference of "), "{said}");
     assert_eq!(plan["forecast"]["partitions"], 1);
+    let copied = plan["forecast"]["copied"].as_u64().expect("a number");
+    let took = summary["ledger"]["lines"].as_array().into_iter().flatten();
+    let took = took.filter(|line| line["what"].as_str().is_some_and(|what| what.contains("packed copy")));
+    let took: Vec<u64> = took.filter_map(|line| line["count"].as_u64()).collect();
+    let [took] = took[..] else { panic!("one line, not {took:?}") };
+    assert!(copied.abs_diff(took) < took / 4, "{copied} {took}");
     assert_eq!(plan["forecast"]["fits"], true);
     // Nothing was called.
     assert!(!Path::new("calls").exists());

@@ -35,15 +35,25 @@ fn memory_and_work_folder_do_not_show() {
     assert_same(&small, &large);
 }
 
-/// What the ledger of a finished call says of partitions: how many there were, and bytes of their file at most.
-fn partitions(out: &Path) -> [u64; 2] {
+/// The number in the line of the ledger of a finished call that says this, if there is one.
+fn ledger(out: &Path, what: &str) -> Option<u64> {
     let summary = fs::read(out.join("summary.json")).expect("a summary");
     let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
     let lines = summary["ledger"]["lines"].as_array().expect("lines");
-    ["partitions that the k-mers", "bytes of the file of k-mers"].map(|what| {
-        let says = |line: &&serde_json::Value| line["what"].as_str().is_some_and(|text| text.contains(what));
-        lines.iter().find(says).and_then(|line| line["count"].as_u64()).expect("a line of the ledger")
-    })
+    let says = |line: &&serde_json::Value| line["what"].as_str().is_some_and(|text| text.contains(what));
+    lines.iter().find(says).and_then(|line| line["count"].as_u64())
+}
+
+/// What it says of partitions: how many there were, and bytes of their file at most.
+fn partitions(out: &Path) -> [u64; 2] {
+    ["partitions that the k-mers", "bytes of the file of k-mers"]
+        .map(|what| ledger(out, what).expect("a line of the ledger"))
+}
+
+/// And of a packed copy of the reads: bytes of one that there was, of one that had no room, and of the room that was too little for one.
+fn copies(out: &Path) -> [Option<u64>; 3] {
+    ["which later passes read", "too little scratch space", "which outgrew them"]
+        .map(|what| ledger(out, what))
 }
 
 #[test]
@@ -73,6 +83,87 @@ fn scratch_and_partitions_do_not_show() {
     run(data.call_with(&out, &["--memory", "2G", "--scratch", "0"])).well();
     assert_eq!(partitions(&out), [1, 0]);
     assert_same(&out, &whole);
+}
+
+#[test]
+fn whether_later_passes_read_a_copy_or_the_files_does_not_show() {
+    let [with, without] = [("64M", "with-a-copy"), ("0", "without")].map(|(bytes, name)| {
+        let out = scratch(name);
+        run(data().call_with(&out, &["--threads", "3", "--memory", "1G", "--scratch", bytes])).well();
+        out
+    });
+    let [copied, no_room, outgrown] = copies(&with);
+    let copied = copied.expect("a copy");
+    assert!(copied > 100 << 10 && no_room.is_none() && outgrown.is_none(), "{copied}");
+    let [none, no_room, outgrown] = copies(&without);
+    // What was expected of it is about what it takes.
+    let expected = no_room.expect("what it would have taken");
+    assert!(
+        none.is_none() && outgrown.is_none() && expected.abs_diff(copied) < copied / 4,
+        "{expected} {copied}"
+    );
+    assert_same(&with, called());
+    assert_same(&without, called());
+}
+
+#[test]
+fn letters_that_are_no_bases_come_back_from_the_copy() {
+    let folder = scratch("odd-letters");
+    let mut odd = data().clone();
+    for file in odd.tumor.iter_mut().chain(&mut odd.normal) {
+        let text = gunzip(file);
+        let mut all = Vec::with_capacity(text.len());
+        for (i, record) in records(&text).into_iter().enumerate() {
+            let mut lines: Vec<Vec<u8>> = record.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+            match i % 10 {
+                0 => lines[1].make_ascii_lowercase(),
+                1 => lines[1][7] = b'N',
+                2 => lines[3].iter_mut().zip(33..).for_each(|(qual, letter)| *qual = letter % 80 + 33),
+                _ => {}
+            }
+            all.extend(lines.join(&b'\n'));
+        }
+        let name = file.file_name().expect("a name").to_owned();
+        *file = gzip(folder.join(name), &all);
+    }
+    let [with, without] = [("64M", "odd-with-a-copy"), ("0", "odd-without")].map(|(bytes, name)| {
+        let out = scratch(name);
+        run(odd.call_with(&out, &["--memory", "1G", "--scratch", bytes])).well();
+        out
+    });
+    assert!(copies(&with)[0].is_some() && copies(&without)[0].is_none());
+    assert_same(&with, &without);
+}
+
+#[test]
+fn a_copy_that_outgrows_its_room_is_given_up_and_does_not_show() {
+    let folder = scratch("outgrown-reads");
+    let mut odd = data().clone();
+    // Qualities that say little come first, and more of the reads' bytes lie behind what is looked at.
+    for (f, file) in odd.tumor.iter_mut().chain(&mut odd.normal).enumerate() {
+        let text = gunzip(file);
+        let plain: Vec<u8> = (0..60_000)
+            .flat_map(|i| {
+                format!("@plain{i}\n{0}\n+\n{1}\n", &"ACGT".repeat(9)[f..f + 32], "I".repeat(32)).into_bytes()
+            })
+            .collect();
+        let mut all = plain;
+        for record in records(&text) {
+            let mut lines: Vec<Vec<u8>> = record.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+            lines[3].iter_mut().zip(0u8..).for_each(|(qual, i)| *qual = 50 + i % 25);
+            all.extend(lines.join(&b'\n'));
+        }
+        *file = folder.join(file.file_stem().expect("a name"));
+        fs::write(&file, all).expect("a file");
+    }
+    let [with, without] = [("64M", "outgrown"), ("0", "not-outgrown")].map(|(bytes, name)| {
+        let out = scratch(name);
+        run(odd.call_with(&out, &["--memory", "1G", "--scratch", bytes])).well();
+        out
+    });
+    let [copied, no_room, outgrown] = copies(&with);
+    assert!(copied.is_none() && no_room.is_none() && outgrown.is_some(), "{copied:?} {no_room:?}");
+    assert_same(&with, &without);
 }
 
 #[test]

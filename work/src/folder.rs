@@ -148,13 +148,15 @@ pub fn discard(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a later run can use a file: results of finished units, the index, and bins (`x.bins`) that a unit (`x.unit`)
-/// speaks of.
+/// Whether a later run can use a file: results of finished units, the index, bins (`x.bins`) that a unit (`x.unit`)
+/// speaks of, and the copy of the reads, of which the count does.
 fn stays(path: &Path, name: &str) -> bool {
     let spoken_of = |unit: &str| path.join(format!("{unit}.unit")).exists();
     is_unit(name)
         || matches!(name, "reference.l2b" | "reference.mbw" | "reference.l2b.seal")
-        || name.strip_suffix(".bins").is_some_and(spoken_of)
+        || name
+            .strip_suffix(".bins")
+            .is_some_and(|bins| spoken_of(if bins == "reads" { "count" } else { bins }))
 }
 
 /// Whether a file is the result of a finished unit.
@@ -211,6 +213,7 @@ mod tests {
             "count.unit",
             "count.bins",
             "read.bins",
+            "reads.bins",
             ".recruit.unit.partial",
             "reference.fa",
             "reference.l2b",
@@ -224,10 +227,11 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(left(&path), ["count.bins", "count.unit", LOCK, "reference.l2b", "reference.l2b.seal"]);
+        let stays = ["count.bins", "count.unit", LOCK, "reads.bins", "reference.l2b", "reference.l2b.seal"];
+        assert_eq!(left(&path), stays);
         fs::write(path.join("read.bins"), "x").unwrap();
         drop(WorkFolder::open(&path, true).unwrap());
-        assert_eq!(left(&path).len(), 5);
+        assert_eq!(left(&path), stays);
         let work = WorkFolder::open(&path, false).unwrap();
         assert_eq!(left(&path), [LOCK]);
         assert!(!work.leave());

@@ -196,8 +196,13 @@ impl Spill {
             Ok(()) if XxHash3_64::oneshot(into) == piece.sum => Ok(()),
             // A file that ends too early is damaged as well.
             Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.refused("read")(e)),
-            _ => Err(Error::Damaged { file: self.name.clone(), at: piece.at, len: into.len() }),
+            _ => Err(self.damaged(piece)),
         }
+    }
+
+    /// What says that a piece is not what was written.
+    pub fn damaged(&self, piece: &Piece) -> Error {
+        Error::Damaged { file: self.name.clone(), at: piece.at, len: piece.len as usize }
     }
 
     /// Lets another piece have the place of this one.
@@ -211,6 +216,14 @@ impl Spill {
         if let Some(file) = self.file.get() {
             // Some file systems cannot; then the room comes back at the end.
             let _ = rustix::fs::fallocate(file, hole, piece.at, piece.len.into());
+        }
+    }
+
+    /// Gives all its room back to the disk: nobody reads it any more.
+    pub fn give_up(&self) {
+        if let Some(file) = self.file.get() {
+            // What cannot be cut goes with the file.
+            let _ = file.set_len(0);
         }
     }
 

@@ -24,7 +24,7 @@ pub fn needed(lanes: &[Lane], memory: u64) -> u64 {
     all.saturating_sub(memory / 4)
 }
 
-/// Bytes that k-mers may take in `folder`: what was asked for if so much is free there, which is told if not, or what is free less a
+/// Bytes that k-mers and a copy of the reads may take in `folder`: what was asked for if so much is free there, which is told if not, or what is free less a
 /// twentieth, and less 1 GiB at least if that is not more than half.
 ///
 /// # Errors
@@ -45,7 +45,12 @@ pub fn scratch(folder: &Path, asked: Option<u64>) -> anyhow::Result<u64> {
         let (asked, folder) = (sizes::show(asked), folder.display());
         warn!("--scratch: {asked} are more than is free in {folder}, and taken as {}", sizes::show(most));
     }
-    debug!("{}: {} free, {} for k-mers", folder.display(), sizes::show(free), sizes::show(scratch));
+    debug!(
+        "{}: {} free, {} for k-mers and a copy of the reads",
+        folder.display(),
+        sizes::show(free),
+        sizes::show(scratch)
+    );
     Ok(scratch)
 }
 

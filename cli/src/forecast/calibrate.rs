@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use genuma_somatic::count::COPIED;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::pipeline::Means;
 use genuma_work::clock::UnitCost;
@@ -49,6 +50,7 @@ impl Run {
         Given {
             bases: self.bases,
             bytes: [0; 2],
+            copied: 0,
             read_length: 150,
             files: u64::MAX,
             reference: placed.map(|_| self.sequences.iter().map(|sequence| sequence.1).sum()),
@@ -64,9 +66,14 @@ impl Run {
         line.and_then(|line| u32::try_from(line.count).ok()).unwrap_or(1).max(1)
     }
 
+    /// Whether later passes read a copy of the reads.
+    fn copied(&self) -> bool {
+        self.ledger.lines.iter().any(|line| line.what == COPIED)
+    }
+
     /// What a unit takes by the given rates.
     fn by(&self, rates: &Rates, name: &str) -> Option<Unit> {
-        self.given().unit(name, self.partitions(), rates)
+        self.given().unit(name, self.partitions(), self.copied(), rates)
     }
 
     /// CPU seconds of a unit that was run, over those that [`MEASURED`] gives it.
@@ -131,6 +138,8 @@ pub fn calibrated(runs: &[Run]) -> Rates {
     let (count, place, judge) = (time("count"), time("place"), time("judge"));
     rates.count *= count;
     rates.again *= count;
+    rates.record *= count;
+    rates.reread *= count;
     rates.assemble *= time("assemble");
     rates.scan *= place;
     rates.compare *= place;
@@ -162,27 +171,33 @@ mod tests {
             let cpu_s = cpu_s * times;
             json!({"name": name, "cpu_s": cpu_s, "wall_s": cpu_s / 2.0 / busy, "peak_bytes": peak, "resumed": false})
         };
-        let Rates { count, again, assemble, scan, compare, recruit, judge, reference, .. } = MEASURED;
+        let Rates {
+            count, again, record, reread, assemble, scan, compare, recruit, judge, reference, ..
+        } = MEASURED;
         // Four times as large as the genome that the rates are of.
         let [read, found] =
             [MEASURED.tenfold, MEASURED.tenfold_found].map(|tenfold| 1.0 + tenfold * 4f64.log10());
+        // One in several partitions leaves no copy of the reads.
+        let (record, reread, left_out) =
+            if partitions == 1 { (record, 0.0, false) } else { (0.0, reread, true) };
+        let copy = if left_out { "bytes of a packed copy of the reads, and so on" } else { COPIED };
         json!({
             "bases": [1_000_000_000, 2_000_000_000],
             "k": 31,
             "reference": "ref.fa",
             "sequences": [["chr1", 60_000_000], ["chr2", 40_000_000]],
             "units": [
-                unit("count", 3.0 * (count + again * f64::from(partitions - 1)), 200_000_000),
-                unit("assemble", 2.0 * assemble * read, 844_000_000),
+                unit("count", 3.0 * (count + record + again * f64::from(partitions - 1)), 200_000_000),
+                unit("assemble", 2.0 * (assemble * read + reread), 844_000_000),
                 unit("place", 0.2 * scan + 2.0 * compare * found + 0.1 * reference, 844_000_000),
-                unit("recruit", 3.0 * recruit * read, 844_000_000),
+                unit("recruit", 3.0 * (recruit * read + reread), 844_000_000),
                 unit("judge", 3.0 * judge * found, 844_000_000),
             ],
             "means": {"threads": 2, "memory": 1 << 30, "scratch": 1 << 30},
             "ledger": {"lines": [{
                 "stage": "count", "what": "partitions that the k-mers were counted in, each in a reading of all reads",
                 "count": partitions, "left_out": false,
-            }]},
+            }, {"stage": "count", "what": copy, "count": 7, "left_out": left_out}]},
             "more": "is not looked at",
         })
     }
@@ -204,6 +219,7 @@ mod tests {
         for of in [
             |r: &Rates| r.count,
             |r: &Rates| r.again,
+            |r: &Rates| r.reread,
             |r: &Rates| r.assemble,
             |r: &Rates| r.scan,
             |r: &Rates| r.recruit,

@@ -19,6 +19,7 @@ pub fn of(lanes: &[Lane], reference: Option<u64>, k: u32, means: Means) -> Given
     Given {
         bases,
         bytes: samples.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),
+        copied: held.iter().map(|held| held.copied).sum(),
         read_length: bases.iter().sum::<u64>() / reads.iter().sum::<u64>().max(1),
         files: lanes.iter().flat_map(Lane::paths).count() as u64,
         reference,

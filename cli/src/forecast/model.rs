@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use genuma_align::scan;
-use genuma_kmers::{Expected, MAX_PARTS, Planned, least_memory};
+use genuma_kmers::{CountParams, Expected, MAX_PARTS, Planned, least_memory};
 use genuma_reads::Estimate;
-use genuma_somatic::count::PICKS_PER_BASE;
+use genuma_somatic::count::{PICKS_PER_BASE, room_for_copy, scratch_for_copy};
 use genuma_somatic::pipeline::{Means, Params};
 use serde::Serialize;
 
@@ -38,6 +38,8 @@ pub struct Given {
     pub bases: [u64; 2],
     /// Bytes of their files as they lie on the disk.
     pub bytes: [u64; 2],
+    /// Bytes that a packed copy of all reads takes.
+    pub copied: u64,
     /// Bases of a read.
     pub read_length: u64,
     /// Files of reads: each is inflated by one thread at a time.
@@ -74,6 +76,8 @@ pub struct Forecast {
     pub units: Vec<Unit>,
     /// Readings of all reads that counting takes.
     pub partitions: u32,
+    /// Bytes of a packed copy of the reads, which later passes read; 0 when they read the files again.
+    pub copied: u64,
     /// Bytes of the work folder, at most.
     pub scratch_bytes: u64,
     /// Why a call with these means is refused, if it is.
@@ -89,6 +93,7 @@ impl Forecast {
         Forecast {
             units: Vec::new(),
             partitions: 0,
+            copied: 0,
             scratch_bytes: 0,
             refused: Some(why),
             advice: vec![advice],
@@ -119,11 +124,10 @@ impl Forecast {
 }
 
 impl Given {
-    /// What the counter expects of so many reads.
-    fn expected(&self) -> Expected {
+    /// What the files hold.
+    fn held(&self) -> Estimate {
         let bases = self.bases.iter().sum();
-        let reads = u64::div_ceil(bases, self.read_length.max(1));
-        Expected::of(&Estimate { bases, reads }, self.k)
+        Estimate { bases, reads: u64::div_ceil(bases, self.read_length.max(1)), copied: self.copied }
     }
 
     /// What the call will take at these rates.
@@ -137,8 +141,8 @@ impl Given {
                 format!("give --memory {}, or lower --threads", sizes::option(least)),
             );
         }
-        let expected = self.expected();
-        let Some(planned) = self.planned(&expected) else {
+        let expected = Expected::of(&self.held(), self.k);
+        let Some((planned, copied)) = self.planned(&expected) else {
             return Forecast::refused(
                 format!(
                     "{} of k-mers would be counted in more than {MAX_PARTS} readings of all reads",
@@ -147,12 +151,13 @@ impl Given {
                 format!("give --scratch {} or more", sizes::option(expected.bytes / 16 + 1)),
             );
         };
-        let work = Work::of(self, rates);
+        let work = Work::of(self, rates, copied);
         let kept = rates.unit_bytes * work.tumour + rates.pair_bytes * work.both;
         let mut forecast = Forecast {
             units: work.units(&planned),
             partitions: planned.parts,
-            scratch_bytes: planned.spilled.max(kept as u64),
+            copied: work.copied.unwrap_or(0),
+            scratch_bytes: planned.spilled.max(kept as u64) + work.copied.unwrap_or(0),
             refused: None,
             advice: Vec::new(),
             fits: true,
@@ -175,14 +180,29 @@ impl Given {
                 sizes::show(self.means.scratch)
             ));
         }
+        if !copied {
+            forecast.advice.push(format!(
+                "with --scratch {} later passes would read a packed copy of the reads instead of their files (now {})",
+                sizes::option(scratch_for_copy(&self.counting(), &expected, &self.held())),
+                sizes::show(self.means.scratch)
+            ));
+        }
         forecast
     }
 
-    /// What the counter plans.
-    fn planned(&self, expected: &Expected) -> Option<Planned> {
+    /// What the counter gets.
+    fn counting(&self) -> CountParams {
         // The quality under which bases are not counted changes nothing here.
         let params = Params { k: self.k, min_base_quality: 0, least_tumour: 2, least_quality: 0.0 };
-        self.means.counting(&params, self.reference, PathBuf::new()).planned::<2>(expected)
+        self.means.counting(&params, self.reference, PathBuf::new())
+    }
+
+    /// What the counter plans, and whether a copy of the reads is made beside it.
+    fn planned(&self, expected: &Expected) -> Option<(Planned, bool)> {
+        let params = self.counting();
+        let room = room_for_copy(&params, expected, &self.held());
+        let beside = CountParams { scratch: params.scratch - room.unwrap_or(0), ..params };
+        Some((beside.planned::<2>(expected)?, room.is_some()))
     }
 
     /// Bytes of memory that no unit goes beyond if it has so many, from `least` on: some units take more where there is more.
@@ -190,8 +210,9 @@ impl Given {
         let mut memory = least;
         for _ in 0..16 {
             let given = Given { means: Means { memory, ..self.means.clone() }, ..self.clone() };
-            let Some(planned) = given.planned(&given.expected()) else { break };
-            let units = Work::of(&given, rates).units(&planned);
+            let expected = Expected::of(&given.held(), given.k);
+            let Some((planned, copied)) = given.planned(&expected) else { break };
+            let units = Work::of(&given, rates, copied).units(&planned);
             let peak = units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0);
             if peak <= memory {
                 break;
@@ -201,10 +222,11 @@ impl Given {
         memory
     }
 
-    /// CPU seconds and peak memory of a unit by these rates, of a call that counted in so many partitions; `None` when there is no such unit.
-    pub fn unit(&self, name: &str, partitions: u32, rates: &Rates) -> Option<Unit> {
+    /// CPU seconds and peak memory of a unit by these rates, of a call that counted in so many partitions, and made a copy of the reads or not; `None` when
+    /// there is no such unit.
+    pub fn unit(&self, name: &str, partitions: u32, copied: bool, rates: &Rates) -> Option<Unit> {
         let planned = Planned { parts: partitions, memory: 0, spilled: 0 };
-        Work::of(self, rates).units(&planned).into_iter().find(|unit| unit.name == name)
+        Work::of(self, rates, copied).units(&planned).into_iter().find(|unit| unit.name == name)
     }
 }
 
@@ -216,6 +238,8 @@ struct Work<'a> {
     tumour: f64,
     /// Gbases of both samples.
     both: f64,
+    /// Bytes of the copy of the reads, if there is one.
+    copied: Option<u64>,
     /// Gbp of the reference; 0 without one.
     gbp: f64,
     /// Bytes of memory that the reference takes, and all that each unit has.
@@ -224,12 +248,13 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn of(given: &'a Given, rates: &'a Rates) -> Self {
+    fn of(given: &'a Given, rates: &'a Rates, copied: bool) -> Self {
         let giga = |n: u64| n as f64 / 1e9;
         let letters = given.reference.unwrap_or(0);
         let base = (rates.base_bytes + rates.thread_bytes * given.means.threads as f64) as u64;
         let [normal, tumour] = given.bases.map(giga);
-        Work { given, rates, tumour, both: normal + tumour, gbp: giga(letters), letters, base }
+        let copied = copied.then_some(given.copied);
+        Work { given, rates, tumour, both: normal + tumour, copied, gbp: giga(letters), letters, base }
     }
 
     fn units(&self, planned: &Planned) -> Vec<Unit> {
@@ -258,6 +283,21 @@ impl<'a> Work<'a> {
         (rate * gbases) as u64
     }
 
+    /// A pass after the first over so many Gbases in files of so many bytes, which takes `cpu_s` beside reading and moves `moved` bytes: CPU seconds, seconds by
+    /// the clock, and bytes read.
+    fn pass(&self, gbases: f64, files: u64, cpu_s: f64, moved: u64) -> (f64, f64, u64) {
+        match self.copied {
+            Some(all) => {
+                let read = (all as f64 * gbases / self.both.max(1e-9)) as u64;
+                (cpu_s, self.wall(cpu_s, 0.0, moved + read, 0.0), read)
+            }
+            None => {
+                let cpu_s = cpu_s + gbases * self.rates.reread;
+                (cpu_s, self.wall(cpu_s, gbases, moved, 0.0), files)
+            }
+        }
+    }
+
     /// It is read when the call begins, and again for the bases that are known.
     fn reference(&self) -> Unit {
         let alone_s = 2.0 * self.rates.reference * self.gbp;
@@ -273,31 +313,34 @@ impl<'a> Work<'a> {
 
     fn count(&self, partitions: u32, memory: u64, spilled: u64) -> Unit {
         let readings = f64::from(partitions);
-        let cpu_s = self.both * (self.rates.count + self.rates.again * (readings - 1.0));
+        let record = self.copied.map_or(0.0, |_| self.rates.record);
+        let cpu_s = self.both * (self.rates.count + record + self.rates.again * (readings - 1.0));
         let moved = spilled * u64::from(partitions);
+        let copied = self.copied.unwrap_or(0);
         let input: u64 = self.given.bytes.iter().sum();
         Unit {
             name: "count",
             cpu_s,
-            wall_s: self.wall(cpu_s, readings * self.both, 2 * moved, 0.0),
+            wall_s: self.wall(cpu_s, readings * self.both, 2 * moved + copied, 0.0),
             // The counter leaves room for the picks, of which there may be so many.
             peak_bytes: self.base
                 + memory
                 + (self.given.reference.unwrap_or(0) as f64 * PICKS_PER_BASE) as u64,
             read_bytes: input * u64::from(partitions) + moved,
-            written_bytes: moved + Self::bytes(self.rates.unit_bytes, self.tumour),
+            written_bytes: moved + copied + Self::bytes(self.rates.unit_bytes, self.tumour),
         }
     }
 
     fn assemble(&self) -> Unit {
         let cpu_s = self.tumour * self.rates.assemble * self.grown(self.rates.tenfold);
+        let (cpu_s, wall_s, read_bytes) = self.pass(self.tumour, self.given.bytes[1], cpu_s, 0);
         Unit {
             name: "assemble",
             cpu_s,
-            wall_s: self.wall(cpu_s, self.tumour, 0, 0.0),
+            wall_s,
             peak_bytes: self.base
                 + Self::bytes(self.rates.assemble_bytes * self.grown(self.rates.tenfold_found), self.tumour),
-            read_bytes: self.given.bytes[1],
+            read_bytes,
             written_bytes: Self::bytes(self.rates.unit_bytes, self.tumour),
         }
     }
@@ -324,12 +367,14 @@ impl<'a> Work<'a> {
     fn recruit(&self) -> Unit {
         let cpu_s = self.both * self.rates.recruit * self.grown(self.rates.tenfold);
         let pairs = Self::bytes(self.rates.pair_bytes, self.both);
+        let files = self.given.bytes.iter().sum();
+        let (cpu_s, wall_s, read) = self.pass(self.both, files, cpu_s, 3 * pairs);
         Unit {
             name: "recruit",
             cpu_s,
-            wall_s: self.wall(cpu_s, self.both, 3 * pairs, 0.0),
+            wall_s,
             peak_bytes: self.base + self.letters + Self::bytes(self.rates.recruit_bytes, self.both),
-            read_bytes: self.given.bytes.iter().sum::<u64>() + pairs,
+            read_bytes: read + pairs,
             written_bytes: 2 * pairs,
         }
     }
@@ -381,6 +426,7 @@ mod tests {
         Given {
             bases: [93_000_000_000; 2],
             bytes: [43_000_000_000; 2],
+            copied: 110_000_000_000,
             read_length: 150,
             files: 4,
             reference: Some(3_100_000_000),
@@ -402,7 +448,12 @@ mod tests {
     #[test]
     fn more_bases_take_more_of_everything() {
         let all: Vec<Forecast> = (1..6)
-            .map(|n| with(|g| (g.bases, g.bytes) = ([n * 20_000_000_000; 2], [n * (9 << 30); 2])))
+            .map(|n| {
+                with(|g| {
+                    (g.bases, g.bytes, g.copied) =
+                        ([n * 20_000_000_000; 2], [n * (9 << 30); 2], n * 24_000_000_000)
+                })
+            })
             .collect();
         for two in all.windows(2) {
             let [less, more] = two else { panic!("two") };
@@ -436,6 +487,32 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_of_the_reads_is_made_where_there_is_room_beside_the_kmers() {
+        let by = |scratch| with(|g| g.means.scratch = scratch);
+        let (all, none) = (by(1 << 40), by(250 << 30));
+        assert_eq!((all.partitions, none.partitions), (1, 1));
+        assert_eq!((all.copied, none.copied), (human().copied, 0));
+        assert!(all.scratch_bytes > none.scratch_bytes && all.scratch_bytes > all.copied);
+        assert!(unit(&all, "count").cpu_s > unit(&none, "count").cpu_s);
+        for name in ["assemble", "recruit"] {
+            let [with, without] = [&all, &none].map(|forecast| unit(forecast, name));
+            assert!(with.cpu_s < without.cpu_s && with.read_bytes > 0, "{with:?} {without:?}");
+        }
+        assert!(all.cpu_s() < none.cpu_s() && all.advice.is_empty());
+        // What is advised does, and little less does not.
+        let [advised] = &none.advice[..] else { panic!("{:?}", none.advice) };
+        let word =
+            advised.split("--scratch ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a size");
+        let scratch = sizes::parse(word).expect("a size");
+        assert_eq!(by(scratch).copied, human().copied, "{advised}");
+        assert_eq!(by(scratch / 2).copied, 0);
+        // Counted in several readings, the files are read again anyway.
+        let several = by(40 << 30);
+        assert!(several.partitions > 1 && several.copied == 0, "{several:?}");
+        assert!(with(|g| (g.means.scratch, g.copied) = (1 << 40, 0)).copied == 0);
+    }
+
+    #[test]
     fn threads_take_less_time_for_the_same_work() {
         let all = [1, 2, 4, 16].map(|n| with(|g| g.means.threads = n));
         for two in all.windows(2) {
@@ -444,9 +521,9 @@ mod tests {
         }
         // Four files are inflated by four threads, whatever there are.
         let bound = 186.0 * MEASURED.inflate / 4.0;
-        let many = with(|g| (g.means.threads, g.means.memory) = (1000, 256 << 30));
+        let many = with(|g| (g.means.threads, g.means.memory, g.copied) = (1000, 256 << 30, 0));
         assert!(unit(&many, "count").wall_s >= bound, "{many:?}");
-        let more = with(|g| (g.means.threads, g.files, g.means.memory) = (1000, 64, 256 << 30));
+        let more = with(|g| (g.means.threads, g.files, g.means.memory, g.copied) = (1000, 64, 256 << 30, 0));
         assert!(unit(&more, "count").wall_s < unit(&many, "count").wall_s);
     }
 

@@ -18,6 +18,11 @@ pub fn text(plan: &Plan) -> String {
             n => format!("{n}: all reads are read for each"),
         };
         let _ = writeln!(text, "\npartitions  {readings}");
+        let copied = match forecast.copied {
+            0 => "none: later passes read the files again".to_owned(),
+            bytes => format!("{}: later passes read a packed copy of the reads", size(bytes)),
+        };
+        let _ = writeln!(text, "copy        {copied}");
         let _ = writeln!(text, "scratch     {} in the work folder at most", size(forecast.scratch_bytes));
     }
     match (plan.energy_kwh, plan.watts) {

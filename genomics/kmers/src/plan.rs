@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_planned_fits_and_follows_the_means() {
-        let reads = Estimate { bases: 90_000_000_000, reads: 600_000_000 };
+        let reads = Estimate { bases: 90_000_000_000, reads: 600_000_000, copied: 0 };
         let expected = Expected::of(&reads, 31);
         let with = |memory, scratch| {
             let (work, part) = (std::path::PathBuf::new(), crate::Part::WHOLE);

@@ -7,6 +7,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::lane::Lane;
+use crate::packed_read::packed_bytes;
 use crate::source::is_regular;
 
 /// Bytes of text that are looked at, of all files together, and of one at least and at most.
@@ -24,6 +25,16 @@ pub struct Estimate {
     pub bases: u64,
     /// Reads, mates counted one by one.
     pub reads: u64,
+    /// Bytes that a [copy](crate::copy) of them takes.
+    pub copied: u64,
+}
+
+/// Bytes of a pair's numbers in a copy, for each of its reads.
+const NUMBERS: u64 = 3;
+
+/// Bytes that reads take in a copy when nothing is known of them: with one quality a letter.
+fn copied_at_most(Estimate { bases, reads, .. }: Estimate) -> u64 {
+    reads * (packed_bytes(0, 0, 0) + NUMBERS) + bases / 4 + bases
 }
 
 impl Estimate {
@@ -35,9 +46,10 @@ impl Estimate {
         let look = (LOOK / paths.len().max(1) as u64).clamp(LEAST_LOOK, MOST_LOOK);
         let mut all = Estimate::default();
         for path in paths.into_iter().filter(|path| is_regular(path).unwrap_or(false)) {
-            let Estimate { bases, reads } = of_file(path, look);
+            let Estimate { bases, reads, copied } = of_file(path, look);
             all.bases += bases;
             all.reads += reads;
+            all.copied += copied;
         }
         all
     }
@@ -58,9 +70,12 @@ fn of_file(path: &Path, look: u64) -> Estimate {
     match seen.estimate {
         Estimate { reads: 0, .. } => {
             let bases = if seen.gzip { size * 2 } else { size * 2 / 5 };
-            Estimate { bases, reads: bases / 150 }
+            let held = Estimate { bases, reads: bases / 150, copied: 0 };
+            Estimate { copied: copied_at_most(held), ..held }
         }
-        Estimate { bases, reads } => Estimate { bases: scaled(bases), reads: scaled(reads) },
+        Estimate { bases, reads, copied } => {
+            Estimate { bases: scaled(bases), reads: scaled(reads), copied: scaled(copied) }
+        }
     }
 }
 
@@ -99,8 +114,12 @@ struct Records {
     letters: u64,
     /// The last byte.
     last: u8,
-    /// Bases of the record in hand.
+    /// Bases of the record in hand, those of them that are none of four, and letters of its header.
     bases: u64,
+    unknown: u64,
+    header: u64,
+    /// Qualities that it has.
+    kinds: u128,
 }
 
 impl Records {
@@ -117,25 +136,50 @@ impl Records {
     fn take(&mut self, piece: &[u8]) {
         let mut at = 0;
         for end in memchr::memchr_iter(b'\n', piece) {
+            self.look(&piece[at..end]);
             let before = piece[at..end].last().copied().unwrap_or(if at == 0 { self.last } else { b'\n' });
             let carriage_return = before == b'\r';
             let letters = self.letters + (end - at) as u64 - u64::from(carriage_return);
             self.letters = 0;
             at = end + 1;
             match self.lines {
+                0 => self.header = letters,
                 1 => self.bases = letters,
                 3 => {
                     self.seen.bases += self.bases;
                     self.seen.reads += 1;
+                    // A pair has one name, of the first word of its header.
+                    let kinds = self.kinds.count_ones() as usize;
+                    let packed = packed_bytes(self.bases, self.unknown, kinds);
+                    self.seen.copied += packed + NUMBERS + self.header / 2;
                     self.whole = self.text + at as u64;
+                    (self.unknown, self.kinds) = (0, 0);
                 }
                 _ => {}
             }
             self.lines = (self.lines + 1) % 4;
         }
+        self.look(&piece[at..]);
         self.letters += (piece.len() - at) as u64;
         self.last = piece.last().copied().unwrap_or(self.last);
         self.text += piece.len() as u64;
+    }
+}
+
+impl Records {
+    /// Looks at letters of the line in hand.
+    fn look(&mut self, letters: &[u8]) {
+        match self.lines {
+            1 => {
+                let unknown = letters.iter().filter(|letter| !b"ACGT\r".contains(letter));
+                self.unknown += unknown.count() as u64;
+            }
+            3 => {
+                let quals = letters.iter().filter(|&&letter| letter != b'\r');
+                self.kinds = quals.fold(self.kinds, |kinds, &qual| kinds | 1 << (qual & 0x7f));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -178,7 +222,7 @@ mod tests {
 
     /// A text of `n` reads of 40 to 139 bases.
     fn fastq(n: u64) -> (String, Estimate) {
-        let (mut text, mut all) = (String::new(), Estimate { bases: 0, reads: n });
+        let (mut text, mut all) = (String::new(), Estimate { bases: 0, reads: n, copied: 0 });
         let mut state = 1u64;
         for i in 0..n {
             let len = 40 + i % 100;
@@ -191,6 +235,7 @@ mod tests {
             let end = if i % 2 == 0 { "\r\n" } else { "\n" };
             write!(text, "@read{i}\n{seq}{end}+\n{}{end}", "I".repeat(len as usize)).unwrap();
             all.bases += len;
+            all.copied += 6 + len.div_ceil(4) + NUMBERS + format!("@read{i}").len() as u64 / 2;
         }
         (text, all)
     }
@@ -219,14 +264,16 @@ mod tests {
                     let found = of(path.clone());
                     let near = |a: u64, b: u64| (a as f64 - b as f64).abs() <= tolerance * b as f64;
                     assert!(
-                        near(found.bases, all.bases) && near(found.reads, all.reads),
+                        near(found.bases, all.bases)
+                            && near(found.reads, all.reads)
+                            && near(found.copied, all.copied),
                         "{found:?} {all:?}"
                     );
                 }
             }
         }
-        assert_eq!(Estimate { bases: 1500, reads: 10 }.kmers(31), 1200);
-        assert_eq!(Estimate { bases: 100, reads: 10 }.kmers(31), 0);
+        assert_eq!(Estimate { bases: 1500, reads: 10, copied: 0 }.kmers(31), 1200);
+        assert_eq!(Estimate { bases: 100, reads: 10, copied: 0 }.kmers(31), 0);
     }
 
     #[test]

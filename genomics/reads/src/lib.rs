@@ -15,9 +15,13 @@ mod read_batch;
 
 pub mod packed;
 
+pub mod packed_read;
+
 mod trim;
 
 mod pipeline;
+
+pub mod copy;
 
 mod stream;
 

@@ -3,14 +3,18 @@
 //! What fits neither in memory nor in the scratch space is counted in several partitions of the k-mer space, one after the other, each in
 //! a reading of its own of all reads. A root is in one of them, and the rule of [`Select`] depends on the root and on what all reads hold: so
 //! picks and spectra of the partitions, added up, are those of a count in one. Each partition is a unit of its own until all are done.
+//!
+//! Where all is counted in one reading and scratch space has room for it, that reading leaves a packed copy of the reads for later passes.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use genuma_kmers::{CountParams, Fit, MAX_PARTS, Part, RootCounters, in_parts};
-use genuma_reads::{Lane, TUMOUR, Trimmed};
+use genuma_kmers::{CountParams, Expected, Fit, MAX_PARTS, Part, Prepare, RootCounters, in_parts};
+use genuma_reads::copy::{self, Copied, Copying, Recorder};
+use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
 use genuma_work::unit::{self, Store};
-use genuma_work::{Meter, Watch};
+use genuma_work::{Meter, Watch, spill};
 use serde::{Deserialize, Serialize};
 
 use crate::known::known;
@@ -49,8 +53,94 @@ pub struct Counts {
     pub strangers: u64,
     /// What was cut off the reads of each sample.
     pub trimmed: [Trimmed; 2],
+    /// What lies where in the packed copy of the reads, if there is one.
+    pub copied: Option<Copied>,
     /// What was made and left out.
     pub ledger: Ledger,
+}
+
+/// Where the packed copy of the reads is.
+pub fn copy_path(store: &Store) -> PathBuf {
+    store.work.join("reads.bins")
+}
+
+/// Bytes of the work folder that pairs which are recruited may take, for each base of the reads: they lie beside the copy.
+const RECRUITED: f64 = 1.0 / 16.0;
+
+/// Bytes of the scratch space that a packed copy of the reads may take; `None` where it does not have so many beside k-mers of which so many are
+/// expected, all of them counted in one reading.
+pub fn room_for_copy(params: &CountParams, expected: &Expected, held: &Estimate) -> Option<u64> {
+    let room = least_for_copy(params, held);
+    let left = params.scratch.checked_sub(room)?;
+    let beside = CountParams { scratch: left, ..params.clone() };
+    let fits = beside.parts_wanted::<2>(expected) == Some(1) && left >= recruited(held);
+    (fits && held.copied > 0).then_some(room)
+}
+
+/// Bytes of scratch space with which there is room for a copy.
+pub fn scratch_for_copy(params: &CountParams, expected: &Expected, held: &Estimate) -> u64 {
+    let none = CountParams { scratch: 0, ..params.clone() };
+    let spilled = match none.parts_wanted::<2>(expected) {
+        Some(1) => 0,
+        _ => expected.bytes + expected.bytes / 16,
+    };
+    least_for_copy(params, held) + spilled.max(recruited(held))
+}
+
+/// Bytes that a copy gets: a sixteenth is for what the reads are other than expected, and the last block of each thread is not full.
+fn least_for_copy(params: &CountParams, held: &Estimate) -> u64 {
+    held.copied + held.copied / 16 + (params.threads * copy::BLOCK) as u64
+}
+
+fn recruited(held: &Estimate) -> u64 {
+    (held.bases as f64 * RECRUITED) as u64
+}
+
+/// What became of the copy of the reads.
+enum Recorded {
+    /// It is there.
+    Whole(Copied),
+    /// Scratch space has no room for so many bytes.
+    NoRoom(u64),
+    /// It took more bytes than it was given room for.
+    Outgrown(u64),
+    /// So many bytes could not be written.
+    Refused(u64),
+}
+
+impl Recorded {
+    fn told(&self, ledger: &mut Ledger) {
+        let mut no = |why: &str, bytes| {
+            let what =
+                format!("bytes of a packed copy of the reads, {why}: later passes read the files again");
+            ledger.left_out("count", &what, bytes);
+        };
+        match self {
+            Recorded::Whole(copied) => ledger.made("count", COPIED, copied.bytes()),
+            Recorded::NoRoom(bytes) => no("for which there is too little scratch space", *bytes),
+            Recorded::Outgrown(bytes) => no("which outgrew them", *bytes),
+            Recorded::Refused(bytes) => no("which could not be written", *bytes),
+        }
+    }
+}
+
+/// How the ledger calls the bytes of the copy.
+pub const COPIED: &str = "bytes of a packed copy of the reads in the work folder, which later passes read";
+
+/// Spells pairs, and records them as they are then.
+struct Recording<'a> {
+    spelling: Spelling,
+    recorder: Option<Recorder<'a>>,
+}
+
+impl Prepare for Recording<'_> {
+    fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
+        let pair = self.spelling.prepare(pair, sample, added);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.push(pair, sample);
+        }
+        pair
+    }
 }
 
 /// What is to be counted.
@@ -135,8 +225,17 @@ impl Counting<'_> {
         // Damage is told before hours of work.
         let loaded: Vec<Share> = done.iter().map(|&part| self.kept(part, 0)).collect::<Result<_, _>>()?;
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
-        let one = |part| match if part == Part::WHOLE { self.part(part, 0) } else { self.kept(part, unknown) }
-        {
+        let held = Estimate::of(self.lanes);
+        let expected = Expected::of(&held, self.params.k);
+        let room = room_for_copy(&self.params, &expected, &held);
+        let mut recorded = Recorded::NoRoom(held.copied);
+        let mut whole = || {
+            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None)?.0) };
+            let (share, copy) = self.whole(room)?;
+            recorded = copy;
+            Ok(share)
+        };
+        let one = |part| match if part == Part::WHOLE { whole() } else { self.kept(part, unknown) } {
             Ok(share) => {
                 unknown += share.unknown;
                 Ok(Fit::Counted(share))
@@ -146,15 +245,14 @@ impl Counting<'_> {
         };
         let scratch = self.params.scratch;
         let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
-        let (used, made) = in_parts(self.wanted()?, &done, one, too_large)?;
+        let (used, made) = in_parts(self.wanted(&expected)?, &done, one, too_large)?;
         let shares = loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made);
-        self.join(shares.collect())
+        self.join(shares.collect(), recorded)
     }
 
     /// As many partitions as are expected to suffice.
-    fn wanted(&self) -> Result<u32, Error> {
-        let expected = self.params.expected(self.lanes);
-        self.params.parts_wanted::<2>(&expected).ok_or_else(|| {
+    fn wanted(&self, expected: &Expected) -> Result<u32, Error> {
+        self.params.parts_wanted::<2>(expected).ok_or_else(|| {
             Error::Input(format!(
                 "about {:.0} GB of k-mers would be counted in more than {MAX_PARTS} readings of all reads: give --scratch {}G or more",
                 expected.bytes as f64 / 1e9,
@@ -163,10 +261,39 @@ impl Counting<'_> {
         })
     }
 
+    /// Counts all k-mers at once, and leaves a copy of the reads in so many bytes at most. It can be done without: what is wrong with it is told.
+    fn whole(&self, room: u64) -> Result<(Share, Recorded), Error> {
+        let path = copy_path(self.store);
+        let refused = |error: spill::Error| {
+            tracing::warn!("{error}; without it later passes read the files of reads again");
+            Recorded::Refused(room)
+        };
+        let copying = match Copying::create(&path, room) {
+            Ok(copying) => copying,
+            Err(error) => return Ok((self.part(Part::WHOLE, 0, None)?.0, refused(error))),
+        };
+        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)));
+        let counted = counted.map(|(share, recorders)| (share, copying.finish(recorders)));
+        if !matches!(counted, Ok((_, Ok(_)))) {
+            // Its room is for others now. What cannot be removed goes with the folder.
+            let _ = fs::remove_file(&path);
+        }
+        let (share, copied) = counted?;
+        let recorded = copied.map_or_else(
+            |error| match error {
+                spill::Error::Full { limit, .. } => Recorded::Outgrown(limit),
+                error => refused(error),
+            },
+            Recorded::Whole,
+        );
+        Ok((share, recorded))
+    }
+
     /// A partition from its unit, which is made if it is not there.
     fn kept(&self, part: Part, unknown: u64) -> Result<Share, Error> {
         let name = unit_name(part);
-        let share: Share = self.store.unit(&name, &mut Vec::new(), || self.part(part, unknown))?;
+        let share: Share =
+            self.store.unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None)?.0))?;
         if share.part != part {
             let path = self.store.path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
@@ -180,19 +307,29 @@ impl Counting<'_> {
         least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64)
     }
 
-    /// Counts a partition, when others have left so many picks of which the normal does not know the middle.
-    fn part(&self, part: Part, unknown: u64) -> Result<Share, Error> {
+    /// Counts a partition, when others have left so many picks of which the normal does not know the middle. All reads go into the `copy`, if there is one,
+    /// which takes so many bytes of the scratch space at most.
+    fn part<'a>(
+        &self,
+        part: Part,
+        unknown: u64,
+        copy: Option<(&'a Copying, u64)>,
+    ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
         let meter = Arc::new(Meter::default());
         let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
         self.watch.begins(&name, Some(meter.clone()));
-        let params = CountParams { part, ..self.params.clone() };
+        let scratch = self.params.scratch - copy.map_or(0, |(_, room)| room);
+        let params = CountParams { part, scratch, ..self.params.clone() };
         let (k, least) = (params.k, self.least_tumour);
         let rule = OnceLock::new();
-        let (counted, spellings) = genuma_kmers::count(
+        let (counted, recordings) = genuma_kmers::count(
             self.lanes,
             &params,
             &meter,
-            || Spelling::new(k),
+            || Recording {
+                spelling: Spelling::new(k),
+                recorder: copy.map(|(copying, _)| copying.recorder()),
+            },
             |kmers| {
                 let depth = self
                     .genome_bases
@@ -209,15 +346,16 @@ impl Counting<'_> {
             }
         }
         let mut trimmed = [Trimmed::default(); 2];
-        for spelling in &spellings {
+        for Recording { spelling, .. } in &recordings {
             trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
         }
+        let recorders = recordings.into_iter().filter_map(|recording| recording.recorder).collect();
         let (mut picks, unknown) = (counted.picks, rule.get().map_or(0, Select::unknown));
         // If there are too many, all of them go.
         let few = unknown <= self.most_unknown();
         let known = self.reference.filter(|_| few).map(|path| self.leave_out_known(&mut picks, path));
         let known = known.transpose()?.unwrap_or(0);
-        Ok(Share {
+        let share = Share {
             part,
             picks,
             spectra: counted.spectra,
@@ -226,7 +364,8 @@ impl Counting<'_> {
             known,
             spilled: stats.spill_peak,
             read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
-        })
+        };
+        Ok((share, recorders))
     }
 
     /// Leaves out what only the normal lacks: picks whose middle it does not know and which the reference has. Says how many.
@@ -243,7 +382,7 @@ impl Counting<'_> {
     }
 
     /// What all partitions say together.
-    fn join(&self, shares: Vec<Share>) -> Result<Counts, Error> {
+    fn join(&self, shares: Vec<Share>, recorded: Recorded) -> Result<Counts, Error> {
         let parts = shares.len() as u64;
         let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
         let all = all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))?;
@@ -269,6 +408,7 @@ impl Counting<'_> {
             parts,
         );
         ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
+        recorded.told(&mut ledger);
         for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
             let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
             made("pairs read", trimmed.pairs);
@@ -301,7 +441,11 @@ impl Counting<'_> {
             let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
             ledger.left_out("select", what, (all - picks.len()) as u64);
         }
-        Ok(Counts { picks, spectra, bases, strangers, trimmed, ledger })
+        let copied = match recorded {
+            Recorded::Whole(copied) => Some(copied),
+            _ => None,
+        };
+        Ok(Counts { picks, spectra, bases, strangers, trimmed, copied, ledger })
     }
 }
 
@@ -373,7 +517,7 @@ mod tests {
             let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
             Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, known: 0, spilled: 0, read }
         };
-        counting.join(vec![share(5000), share(0)]).unwrap()
+        counting.join(vec![share(5000), share(0)], Recorded::NoRoom(0)).unwrap()
     }
 
     #[test]

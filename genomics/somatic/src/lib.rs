@@ -4,7 +4,6 @@ pub mod select;
 pub mod kmer_map;
 pub mod sought;
 pub mod molecule;
-pub mod packed;
 pub mod label;
 mod known;
 pub mod count;
@@ -42,3 +41,5 @@ pub mod why;
 pub mod outcome;
 pub mod output;
 pub mod pipeline;
+
+pub use genuma_reads::packed_read as packed;

@@ -1,11 +1,13 @@
 //! The units of a call, their threads and their order; the stages themselves are single-threaded and pure.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use genuma_kmers::{CountParams, Part};
+use genuma_reads::copy::{Copied, ReadCopy};
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Pair, TUMOUR, Trimmer};
+use genuma_reads::{Lane, NORMAL, Pair, TUMOUR, Trimmer};
 use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::parallel::in_order;
 use genuma_work::timeline;
@@ -75,7 +77,7 @@ pub struct Means {
     pub threads: usize,
     /// Memory budget of the process in bytes.
     pub memory: u64,
-    /// Bytes that k-mers which do not fit in it may take in the work folder.
+    /// Bytes that k-mers which do not fit in it, and a packed copy of the reads, may take in the work folder.
     pub scratch: u64,
 }
 
@@ -182,17 +184,19 @@ impl Job {
         drop(genome);
         let mut counts = self.store.unit("count", &mut costs, || self.count(genome_bases, watch))?;
         count::forget_parts(&self.store);
+        let copy = counts.copied.take().map_or(Ok(None), |copied| self.copy(copied))?;
         ledger.append(&counts.ledger);
         let depths = Depths::of(&counts.spectra);
         let trimmed = &counts.trimmed[usize::from(TUMOUR)];
         let library = event::Library::of(trimmed, known(&counts.spectra), self.params.least_quality);
         if let Some(why) = &mut why {
-            self.count_asked(why, watch)?;
+            self.count_asked(copy.as_ref(), why, watch)?;
             why.picked(&counts.picks);
         }
         let picks = std::mem::take(&mut counts.picks);
-        let mut assembled =
-            self.store.unit("assemble", &mut costs, || self.assemble(picks, why.as_mut(), watch))?;
+        let mut assembled = self
+            .store
+            .unit("assemble", &mut costs, || self.assemble(copy.as_ref(), picks, why.as_mut(), watch))?;
         ledger.append(&assembled.ledger);
         if let Some(why) = &mut why {
             why.assembled(&assembled.contigs);
@@ -235,8 +239,15 @@ impl Job {
         );
         ledger.made("recruit", "contigs that reads were looked for", contigs.len() as u64);
         ledger.made("recruit", "of them without a k-mer of their own", index.nowhere_unique - families);
-        let recruited = self.store.unit("recruit", &mut costs, || self.recruit(&index, &contigs, watch))?;
+        let recruited = self
+            .store
+            .unit("recruit", &mut costs, || self.recruit(copy.as_ref(), &index, &contigs, watch))?;
         drop(index);
+        if copy.is_some() {
+            // Nobody reads it any more. What cannot be removed goes with the folder.
+            let _ = fs::remove_file(count::copy_path(&self.store));
+        }
+        drop(copy);
         ledger.made("recruit", "pairs kept", recruited.pairs);
         let deep = recruited.thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
         ledger.left_out(
@@ -300,51 +311,68 @@ impl Job {
         Ok(Counting { lanes, params, least_tumour, genome_bases, reference, store, watch }.all()?)
     }
 
-    /// A pass over some lanes, of which `keep` keeps what it wants of each pair, cut as in the first pass. Only pairs are cut of which `may`
-    /// says, before that, that it may want them. What each thread kept comes in any order.
-    fn pass<T: Send>(
+    /// The copy of the reads that the first pass has left. If it is gone, those who would read it read the files.
+    fn copy(&self, copied: Copied) -> Result<Option<ReadCopy>, Error> {
+        let path = count::copy_path(&self.store);
+        let copy = ReadCopy::open(&path, copied)?;
+        let wanted = !self.why.is_empty() || !self.store.finished().contains(&"recruit".to_owned());
+        if copy.is_none() && wanted {
+            tracing::warn!("{}: gone, or not whole: the files of reads are read again", path.display());
+        }
+        Ok(copy)
+    }
+
+    /// A pass over the reads of some samples, each cut as in the first pass. Only those pairs go to `each` of which `may` says, before that, that they may
+    /// be wanted; it is shown their bases, not always their qualities. They come in any order.
+    fn pass(
         &self,
-        lanes: &[Lane],
+        copy: Option<&ReadCopy>,
+        samples: &[u8],
         meter: &Meter,
         may: impl Fn(Pair<'_>, &mut Found) -> bool + Sync,
-        keep: impl Fn(Pair<'_>, u8, &mut Found) -> Result<Option<T>, Error> + Sync,
-    ) -> Result<Vec<T>, Error> {
-        let states = genuma_reads::for_each_batch(
-            lanes,
-            self.means.threads,
-            meter,
-            || (Vec::new(), Found::new(self.params.k), Trimmer::default()),
-            |(kept, scratch, trimmer), batch| {
-                for pair in batch.iter() {
-                    if may(pair, scratch) {
-                        kept.extend(keep(trimmer.trim(pair), batch.sample, scratch)?);
-                    }
-                }
-                Ok::<(), Error>(())
-            },
-        )?;
-        Ok(states.into_iter().flat_map(|s| s.0).collect())
+        each: impl Fn(Pair<'_>, u8, &mut Found) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let (threads, found) = (self.means.threads, || Found::new(self.params.k));
+        if let Some(copy) = copy {
+            return copy.for_each(samples, threads, meter, found, |found, pair, sample| {
+                if may(pair.bases(), found) { each(pair.whole(), sample, found) } else { Ok(()) }
+            });
+        }
+        let of_samples = self.lanes.iter().filter(|lane| samples.contains(&lane.sample));
+        let lanes: Vec<Lane> = of_samples.cloned().collect();
+        let start = || (found(), Trimmer::default());
+        genuma_reads::for_each_batch(&lanes, threads, meter, start, |(found, trimmer), batch| {
+            let mut wanted = batch.iter();
+            wanted.try_for_each(|pair| {
+                if may(pair, found) { each(trimmer.trim(pair), batch.sample, found) } else { Ok(()) }
+            })
+        })
+        .map(drop)
     }
 
     /// A pass of its own over both samples for the k-mers of variants that were asked for.
-    fn count_asked(&self, why: &Why, watch: &dyn Watch) -> Result<(), Error> {
+    fn count_asked(&self, copy: Option<&ReadCopy>, why: &Why, watch: &dyn Watch) -> Result<(), Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("why", Some(meter.clone()));
         let count = |pair: Pair<'_>, sample, found: &mut Found| {
             why.pair(pair, sample, &mut found.looking, &mut found.hits[0]);
-            Ok(None)
+            Ok(())
         };
-        self.pass::<()>(&self.lanes, &meter, |_, _| true, count)?;
-        Ok(())
+        self.pass(copy, &[NORMAL, TUMOUR], &meter, |_, _| true, count)
     }
 
     /// Second pass: the tumour's reads with such k-mers, grouped and assembled.
-    fn assemble(&self, picks: Vec<Pick>, why: Option<&mut Why>, watch: &dyn Watch) -> Result<Contigs, Error> {
+    fn assemble(
+        &self,
+        copy: Option<&ReadCopy>,
+        picks: Vec<Pick>,
+        why: Option<&mut Why>,
+        watch: &dyn Watch,
+    ) -> Result<Contigs, Error> {
         let meter = Arc::new(Meter::default());
         watch.begins("assemble", Some(meter.clone()));
         let k = self.params.k;
         let sought = Sought::new(k, picks.iter().map(|p| p.kmer));
-        let tumour: Vec<Lane> = self.lanes.iter().filter(|l| l.sample == TUMOUR).cloned().collect();
         let followed = why.as_ref().map(|why| why.ranks_among(&picks)).unwrap_or_default();
         // The other half is for the piles that threads have in hand, and for contigs.
         let (threads, memory, work) = (self.means.threads, self.means.room() / 2, &self.store.work);
@@ -352,11 +380,11 @@ impl Job {
         let search = |pair: Pair<'_>, found: &mut Found| {
             label::search(pair, &sought, &mut found.looking, &mut found.hits)
         };
-        self.pass::<()>(&tumour, &meter, search, |pair, sample, found| {
+        self.pass(copy, &[TUMOUR], &meter, search, |pair, sample, found| {
             if search(pair, found) {
                 gathering.put(Labelled::keep(pair, sample, &found.hits))?;
             }
-            Ok(None)
+            Ok(())
         })?;
         drop(sought);
         let gathered = gathering.assemble()?;
@@ -391,6 +419,7 @@ impl Job {
     /// Third pass: the pairs of both samples that overlap a change.
     fn recruit(
         &self,
+        copy: Option<&ReadCopy>,
         index: &recruit::Index,
         contigs: &[Compared],
         watch: &dyn Watch,
@@ -402,10 +431,10 @@ impl Job {
         let may = |pair: Pair<'_>, found: &mut Found| {
             index.may_recruit(pair, &mut found.looking, &mut found.hits[0])
         };
-        self.pass::<()>(&self.lanes, &meter, may, |pair, sample, Found { looking, hits: [hits, _] }| {
+        let both = [NORMAL, TUMOUR];
+        self.pass(copy, &both, &meter, may, |pair, sample, Found { looking, hits: [hits, _] }| {
             let kept = index.recruit(pair, sample, &seen, looking, hits);
-            kept.map_or(Ok(()), |pair| shelving.put(pair))?;
-            Ok(None)
+            kept.map_or(Ok(()), |pair| Ok(shelving.put(pair)?))
         })?;
         Ok(shelving.settle(index, &index.deep(&seen, contigs.len()), self.means.threads)?)
     }
