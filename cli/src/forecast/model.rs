@@ -334,12 +334,13 @@ impl<'a> Work<'a> {
     fn assemble(&self) -> Unit {
         let cpu_s = self.tumour * self.rates.assemble * self.grown(self.rates.tenfold);
         let (cpu_s, wall_s, read_bytes) = self.pass(self.tumour, self.given.bytes[1], cpu_s, 0);
+        let held = self.base + Self::bytes(self.rates.assemble_bytes, self.tumour);
+        let labelled = Self::bytes(self.rates.labelled_bytes, self.tumour);
         Unit {
             name: "assemble",
             cpu_s,
             wall_s,
-            peak_bytes: self.base
-                + Self::bytes(self.rates.assemble_bytes * self.grown(self.rates.tenfold_found), self.tumour),
+            peak_bytes: held + labelled.min(self.given.means.memory.saturating_sub(held) / 2),
             read_bytes,
             written_bytes: Self::bytes(self.rates.unit_bytes, self.tumour),
         }
@@ -352,7 +353,7 @@ impl<'a> Work<'a> {
         let at_once = scan::at_once(self.letters, self.given.means.memory.saturating_sub(held)).min(contigs);
         let turns = if self.letters == 0 { 0 } else { contigs.div_ceil(at_once.max(1)) };
         let cpu_s = 2.0 * turns as f64 * self.rates.scan * self.gbp
-            + self.rates.compare * self.tumour * self.grown(self.rates.tenfold_found);
+            + self.rates.compare * self.tumour * self.grown(self.rates.tenfold_places);
         let alone_s = self.rates.reference * self.gbp;
         Unit {
             name: "place",

@@ -29,7 +29,9 @@ pub struct Rates {
     pub write: f64,
     /// What `assemble` and `recruit` are more on a genome ten times [`SMALL`], as a share: repeats have more copies, tables are larger than caches.
     pub tenfold: f64,
-    /// The same of `compare`, `judge`, `write` and `assemble_bytes`, which go with the contigs and the places that fit them.
+    /// The same of `compare`, which goes with the places that fit contigs, ...
+    pub tenfold_places: f64,
+    /// ... and of `judge` and `write`, which go with what is found.
     pub tenfold_found: f64,
     /// s a Gbp, in one thread: reading the reference, which is done three times.
     pub reference: f64,
@@ -43,8 +45,10 @@ pub struct Rates {
     pub base_bytes: f64,
     /// ... of the reads that a thread holds.
     pub thread_bytes: f64,
-    /// Bytes of memory a Gbase of the tumour of a genome of [`SMALL`] Gbp: picked k-mers and the pairs that have them, while they are assembled.
+    /// Bytes of memory a Gbase of the tumour while it is assembled: picked k-mers, and ...
     pub assemble_bytes: f64,
+    /// ... the pairs that have them, as far as half of what is left has room for them.
+    pub labelled_bytes: f64,
     /// Bytes of memory a Gbase of the tumour: contigs and where they lie, beside the tables by which they are looked for.
     pub place_bytes: f64,
     /// Bases of contigs, a Gbase of the tumour.
@@ -84,28 +88,30 @@ pub const MEASURED: Rates = Rates {
     again: 8.0,
     record: 1.2,
     reread: 3.2,
-    assemble: 7.0,
+    assemble: 6.8,
     scan: 18.0,
-    compare: 4.8,
-    recruit: 4.0,
-    judge: 1.15,
-    write: 0.8,
-    tenfold: 0.2,
-    tenfold_found: 0.9,
+    compare: 2.8,
+    recruit: 3.9,
+    judge: 1.25,
+    write: 0.65,
+    tenfold: 0.3,
+    tenfold_places: 1.36,
+    tenfold_found: 0.45,
     reference: 0.8,
     inflate: 4.5,
     busy: 0.9,
     disk: 5e8,
     base_bytes: 40e6,
     thread_bytes: 12e6,
-    assemble_bytes: 80e6,
+    assemble_bytes: 50e6,
+    labelled_bytes: 60e6,
     place_bytes: 15e6,
     contig_bases: 2.5e6,
     recruit_bytes: 20e6,
     judge_bytes: 18e6,
-    write_bytes: 50e6,
+    write_bytes: 20e6,
     pair_bytes: 43e6,
-    resident_bytes: 125e6,
+    resident_bytes: 145e6,
     unit_bytes: 20e6,
     result_bytes: 4e6,
     gzip: 0.46,
