@@ -25,7 +25,7 @@ use crate::sought::KmerHit;
 /// A read laid on a contig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
-    /// Index of its pair among the labelled ones.
+    /// Index of its pair among those that its group was assembled with.
     pub pair: u32,
     /// Which mate.
     pub mate: u8,
