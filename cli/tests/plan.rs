@@ -117,8 +117,9 @@ fn files_are_looked_at() {
     let took = summary["ledger"]["lines"].as_array().into_iter().flatten();
     let took = took.filter(|line| line["what"].as_str().is_some_and(|what| what.contains("packed copy")));
     let took: Vec<u64> = took.filter_map(|line| line["count"].as_u64()).collect();
-    let [took] = took[..] else { panic!("one line, not {took:?}") };
-    assert!(copied.abs_diff(took) < took / 4, "{copied} {took}");
+    let [pairs] = took[..] else { panic!("one line, not {took:?}") };
+    // Of 300 bases two bits each, qualities in four to eight, and a name.
+    assert!((250..400).contains(&(copied / pairs)), "{copied} {pairs}");
     assert_eq!(plan["forecast"]["fits"], true);
     // Nothing was called.
     assert!(!Path::new("calls").exists());

@@ -43,8 +43,13 @@ pub struct Copied {
 
 impl Copied {
     /// Bytes of the file.
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.piece.at + u64::from(block.piece.len))
+    }
+
+    /// Pairs in it.
+    pub fn pairs(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.pairs)).sum()
     }
 }
 
@@ -409,6 +414,7 @@ mod tests {
         for threads in [1, 5] {
             let index = copied(&path, &all, threads, u64::MAX).unwrap();
             assert!(index.blocks.len() > 5 && index.bytes() == fs::metadata(&path).unwrap().len());
+            assert_eq!(index.pairs(), all.len() as u64);
             let copy = ReadCopy::open(&path, index).unwrap().unwrap();
             let mut back = read(&copy, &[0, 1], 3).unwrap();
             all.sort();

@@ -116,7 +116,8 @@ impl Recorded {
             ledger.left_out("count", &what, bytes);
         };
         match self {
-            Recorded::Whole(copied) => ledger.made("count", COPIED, copied.bytes()),
+            // Its bytes go by which thread had which pairs.
+            Recorded::Whole(copied) => ledger.made("count", COPIED, copied.pairs()),
             Recorded::NoRoom(bytes) => no("for which there is too little scratch space", *bytes),
             Recorded::Outgrown(bytes) => no("which outgrew them", *bytes),
             Recorded::Refused(bytes) => no("which could not be written", *bytes),
@@ -125,7 +126,7 @@ impl Recorded {
 }
 
 /// How the ledger calls the bytes of the copy.
-pub const COPIED: &str = "bytes of a packed copy of the reads in the work folder, which later passes read";
+pub const COPIED: &str = "pairs in a packed copy in the work folder, which later passes read";
 
 /// Spells pairs, and records them as they are then.
 struct Recording<'a> {
