@@ -133,7 +133,7 @@ mod tests {
         let large = vec![7u8; 2 * crate::shelves::PIECE];
         let piles = Piles::new("test", nowhere, 1, &Room::of(1 << 20));
         piles.put(0, large.clone(), 1 << 20).unwrap();
-        assert_eq!(piles.take(0).unwrap(), [large.clone()]);
+        assert_eq!(piles.take(0).unwrap(), std::slice::from_ref(&large));
         piles.put(0, large.clone(), 1 << 20).unwrap();
         assert!(piles.put(0, large, 1).unwrap_err().to_string().contains("No such file"));
     }
