@@ -81,7 +81,7 @@ pub const SMALL: f64 = 0.025;
 /// Where [`MEASURED`] was measured.
 pub const MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
-/// Of runs on [`MACHINE`] of 2026-11-24 with 25 and 300 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; `again` and `scan` of earlier ones;
+/// Of runs on [`MACHINE`] of 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; `again` and `scan` of earlier ones;
 /// `busy` and `disk` are guesses. `--from` puts what was measured on the spot in their place.
 pub const MEASURED: Rates = Rates {
     count: 19.0,
