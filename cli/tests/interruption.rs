@@ -68,9 +68,9 @@ fn a_run_killed_in_any_unit_is_resumed_to_the_same_bytes() {
         ("count", &[][..]),
         ("assemble", &["count.unit"]),
         ("place", &["assemble.unit", "count.unit"]),
-        ("recruit", &["assemble.unit", "count.unit"]),
-        ("judge", &["assemble.unit", "count.unit", "recruit.unit"]),
-        ("write", &["assemble.unit", "count.unit", "recruit.unit"]),
+        ("recruit", &["assemble.unit", "count.unit", "place.unit"]),
+        ("judge", &["assemble.unit", "count.unit", "place.unit", "recruit.unit"]),
+        ("write", &["assemble.unit", "count.unit", "place.unit", "recruit.unit"]),
     ] {
         let (out, _) = ended_in(unit, Signal::KILL, None);
         assert_no_results(&out);
@@ -173,7 +173,7 @@ fn an_interrupted_run_says_what_it_keeps() {
         "{said}"
     );
     let left = names(&out.join(".work"));
-    assert_eq!(left, ["assemble.unit", "count.unit", "genuma.lock", "reads.bins"]);
+    assert_eq!(left, ["assemble.unit", "count.unit", "genuma.lock", "place.unit", "reads.bins"]);
     run(data().call_with(&out, &["--resume"])).well();
     assert_same(&out, called());
 

@@ -281,6 +281,7 @@ pub fn cases() -> Vec<Case> {
             sealed: &[
                 "begun-call/calls/.work/count.unit",
                 "begun-call/calls/.work/assemble.unit",
+                "begun-call/calls/.work/place.unit",
                 "begun-call/calls/.work/recruit.unit",
             ],
             ..CASE

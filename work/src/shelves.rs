@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::spill::{Error, Piece, Spill};
+use crate::spill::{Error, ObjectFile, Piece, Spill};
 
 /// Bytes of a piece of the file; the memory that each shelf may take while it is filled.
 pub const PIECE: usize = 64 << 10;
@@ -58,6 +58,14 @@ impl Shelves {
     /// It cannot be opened.
     pub fn open(what: &'static str, path: &Path, shelves: Vec<Shelf>) -> Result<Shelves, Error> {
         Ok(Shelves::with(Spill::open(what, path)?, shelves.into_iter()))
+    }
+
+    /// Shelves that [`Shelves::finish`] left in what is now an object, for reading.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn object(what: &'static str, file: &ObjectFile<'_>, shelves: Vec<Shelf>) -> Result<Shelves, Error> {
+        Ok(Shelves::with(Spill::object(what, file)?, shelves.into_iter()))
     }
 
     fn with(spill: Spill, shelves: impl Iterator<Item = Shelf>) -> Shelves {

@@ -64,6 +64,19 @@ enum Place {
     In(PathBuf),
     /// Under this name: a run that goes on reads it.
     At(PathBuf),
+    /// In the object of this name: other steps read it.
+    Object(String),
+}
+
+/// A local file that has the bytes of a step's object from `start` on.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectFile<'a> {
+    /// The object's name, for messages.
+    pub name: &'a str,
+    /// The file.
+    pub path: &'a Path,
+    /// Which byte of the object is its first.
+    pub start: u64,
 }
 
 impl fmt::Display for SpillFile {
@@ -71,6 +84,7 @@ impl fmt::Display for SpillFile {
         match &self.place {
             Place::In(folder) => write!(f, "the {} spill file in {}", self.what, folder.display()),
             Place::At(path) => write!(f, "the {} spill file {}", self.what, path.display()),
+            Place::Object(name) => write!(f, "{name} ({} part)", self.what),
         }
     }
 }
@@ -80,7 +94,7 @@ impl SpillFile {
     fn more_room(&self) -> &'static str {
         match self.place {
             Place::In(_) => "give more memory, or a work folder with more room",
-            Place::At(_) => "give a work folder with more room",
+            Place::At(_) | Place::Object(_) => "give a work folder with more room",
         }
     }
 
@@ -89,6 +103,7 @@ impl SpillFile {
         match self.place {
             Place::In(_) => "check the disk, then start again",
             Place::At(_) => "check the disk, then remove that folder, or start again without --resume",
+            Place::Object(_) => "check the disk, then do the step that made it again",
         }
     }
 }
@@ -109,6 +124,8 @@ pub struct Piece {
 pub struct Spill {
     name: SpillFile,
     file: OnceLock<File>,
+    /// Where pieces are counted from: this place is the file's first byte.
+    start: u64,
     /// Bytes that the file may have.
     limit: u64,
     end: AtomicU64,
@@ -144,9 +161,19 @@ impl Spill {
         Spill::at(what, path, File::options().read(true), "read")
     }
 
+    /// Pieces of an object, for reading only.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn object(what: &'static str, file: &ObjectFile<'_>) -> Result<Spill, Error> {
+        let spill = Spill::of(SpillFile { what, place: Place::Object(file.name.to_owned()) });
+        let opened = File::open(file.path).map_err(spill.refused("read"))?;
+        Ok(Spill { file: OnceLock::from(opened), start: file.start, ..spill })
+    }
+
     fn of(name: SpillFile) -> Spill {
         let (end, written) = Default::default();
-        Spill { name, file: OnceLock::new(), limit: u64::MAX, end, written, free: Mutex::default() }
+        Spill { name, file: OnceLock::new(), start: 0, limit: u64::MAX, end, written, free: Mutex::default() }
     }
 
     fn at(what: &'static str, path: &Path, open: &OpenOptions, doing: &'static str) -> Result<Spill, Error> {
@@ -192,7 +219,8 @@ impl Spill {
     pub fn read(&self, piece: &Piece, into: &mut Vec<u8>) -> Result<(), Error> {
         let file = self.file().map_err(self.refused("read"))?;
         into.resize(piece.len as usize, 0);
-        match file.read_exact_at(into, piece.at) {
+        let Some(at) = piece.at.checked_sub(self.start) else { return Err(self.damaged(piece)) };
+        match file.read_exact_at(into, at) {
             Ok(()) if XxHash3_64::oneshot(into) == piece.sum => Ok(()),
             // A file that ends too early is damaged as well.
             Err(e) if e.kind() != ErrorKind::UnexpectedEof => Err(self.refused("read")(e)),

@@ -1,10 +1,11 @@
 //! The bins: where super-k-mers wait to be counted, and counted k-mers to be sorted.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use genuma_machine::processor::prefetch;
-use genuma_work::spill::Piece;
+use genuma_work::spill::{ObjectFile, Piece, Spill};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -36,7 +37,32 @@ pub struct Shelved {
     bins: Vec<(u64, Vec<Piece>)>,
 }
 
+/// Bytes of a bin that are written as one piece, at most, as long as extents are smaller.
+const MOST_AT_ONCE: usize = 64 << 20;
+
 impl Shelved {
+    /// How many bins there are.
+    pub fn len(&self) -> usize {
+        self.bins.len()
+    }
+
+    /// Some of the bins.
+    pub fn some(&self, bins: Range<usize>) -> Shelved {
+        Shelved { extent: self.extent, bins: self.bins[bins].to_vec() }
+    }
+
+    /// From where to where they lie in the file.
+    pub fn extend(&self) -> Range<u64> {
+        let pieces = || self.bins.iter().flat_map(|(_, pieces)| pieces);
+        let start = pieces().map(|piece| piece.at).min().unwrap_or(0);
+        start..pieces().map(|piece| piece.at + u64::from(piece.len)).max().unwrap_or(start)
+    }
+
+    /// K-mers in all of them.
+    pub fn kmers(&self) -> u64 {
+        self.bins.iter().map(|(kmers, _)| kmers).sum()
+    }
+
     /// Bytes of all records.
     pub fn bytes(&self) -> u64 {
         self.bins.iter().flat_map(|(_, pieces)| pieces).map(|piece| u64::from(piece.len)).sum()
@@ -156,12 +182,53 @@ impl Bins {
     /// # Errors
     /// The file cannot be opened.
     pub fn from_shelf(shelved: Shelved, nodes: Nodes, path: &Path) -> Result<Self, Error> {
+        let pool = Pool::reopened(shelved.extent, nodes, path)?;
+        Ok(Self::of_shelf(shelved, pool))
+    }
+
+    fn of_shelf(shelved: Shelved, pool: Arc<Pool>) -> Self {
         let bin = |(kmers, pieces): (u64, Vec<Piece>)| {
             let full = pieces.into_iter().map(Extent::File).collect();
             Mutex::new(Bin { kmers, open: None, full })
         };
-        let pool = Pool::reopened(shelved.extent, nodes, path)?;
-        Ok(Self { bins: shelved.bins.into_iter().map(bin).collect(), pool })
+        Self { bins: shelved.bins.into_iter().map(bin).collect(), pool }
+    }
+
+    /// Writes bin by bin, one behind the other, into `file`, and waits until that is on the disk.
+    ///
+    /// # Errors
+    /// The spill file cannot be read, or `file` not be written.
+    pub fn lay_down(self, file: &Spill) -> Result<Shelved, Error> {
+        let (mut bins, mut bytes) = (Vec::with_capacity(self.len()), Vec::new());
+        for bin in 0..self.len() {
+            let (kmers, mut pieces) = (self.kmers(bin), Vec::new());
+            bytes.clear();
+            let mut failed = Ok(());
+            self.read(bin, |records| {
+                if bytes.len() + records.len() > MOST_AT_ONCE && failed.is_ok() {
+                    failed = file.write(&bytes, bytes.len()).map(|piece| pieces.push(piece));
+                    bytes.clear();
+                }
+                bytes.extend_from_slice(records);
+            })?;
+            failed?;
+            if !bytes.is_empty() {
+                pieces.push(file.write(&bytes, bytes.len())?);
+            }
+            self.free(bin);
+            bins.push((kmers, pieces));
+        }
+        file.sync()?;
+        Ok(Shelved { extent: self.extent(), bins })
+    }
+
+    /// Bins that were laid down in an object.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn object(shelved: Shelved, nodes: Nodes, file: &ObjectFile<'_>) -> Result<Self, Error> {
+        let pool = Pool::object(shelved.extent, nodes, file)?;
+        Ok(Self::of_shelf(shelved, pool))
     }
 
     fn lock(&self, bin: usize) -> MutexGuard<'_, Bin> {

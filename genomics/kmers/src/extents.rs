@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use genuma_machine::placement::{Piece as Lent, Slab};
-use genuma_work::spill::{Piece, Spill};
+use genuma_work::spill::{ObjectFile, Piece, Spill};
 
 use crate::Error;
 use crate::nodes::{NodeShare, Nodes};
@@ -95,6 +95,14 @@ impl Pool {
     /// The file cannot be opened.
     pub fn reopened(extent: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
         Self::with(Spill::open(WHAT, path)?, extent, 0, 0, nodes)
+    }
+
+    /// Extents of `extent` bytes that lie in an object, for reading only.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn object(extent: usize, nodes: Nodes, file: &ObjectFile<'_>) -> Result<Arc<Self>, Error> {
+        Self::with(Spill::object(WHAT, file)?, extent, 0, 0, nodes)
     }
 
     fn with(

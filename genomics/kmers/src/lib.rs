@@ -14,6 +14,7 @@ mod collapse;
 mod tally;
 mod sorted;
 mod pipeline;
+mod shards;
 mod checkpoint;
 
 use std::path::PathBuf;
@@ -23,9 +24,10 @@ use genuma_reads::{Estimate, Lane, Pair};
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
 pub use genuma_machine::processor::{prefetch, widest};
 pub use nodes::NodeShare;
-pub use parts::{Fit, MAX_PARTS, Part, in_parts};
+pub use parts::{Fit, Grid, MAX_PARTS, Part, in_parts};
 pub use pipeline::{Scattered, count};
-pub use plan::{Expected, Planned, least_memory};
+pub use plan::{Expected, Planned, grid, least_for_grid, least_memory};
+pub use shards::{Shard, count_shards};
 pub use sieve::{Sieve, Sifter};
 pub use sorted::Sorted;
 

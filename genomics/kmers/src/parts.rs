@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use crate::minimizer::bin_of;
+
 /// Most partitions that the space is split into.
 pub const MAX_PARTS: u32 = 1 << 12;
 
@@ -31,6 +33,11 @@ impl Part {
     /// Partition `number`, from 0 on, of `of`; `None` when there is none such.
     pub fn new(number: u32, of: u32) -> Option<Part> {
         (number < of && of <= MAX_PARTS).then_some(Part { number, of })
+    }
+
+    /// Which of them it is, from 0 on.
+    pub fn number(self) -> u32 {
+        self.number
     }
 
     /// How many partitions of its size there are.
@@ -90,6 +97,34 @@ impl Part {
             }
             _ => self.split(least),
         }
+    }
+}
+
+/// How the k-mer space is cut where all partitions are scattered in one reading: partitions, and bins of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Grid {
+    /// Partitions.
+    pub parts: u32,
+    /// Bins of a partition.
+    pub bins: u32,
+}
+
+impl Grid {
+    /// All bins.
+    pub fn all(self) -> usize {
+        self.parts as usize * self.bins as usize
+    }
+
+    /// The bin of the roots with this minimizer; those of a partition lie side by side.
+    #[inline]
+    pub(crate) fn bin(self, minimizer: u32) -> usize {
+        let within = bin_of(minimizer, self.bins as usize);
+        if self.parts == 1 { within } else { self.first(mixed(minimizer) % self.parts) + within }
+    }
+
+    /// The first bin of a partition.
+    pub(crate) fn first(self, part: u32) -> usize {
+        part as usize * self.bins as usize
     }
 }
 

@@ -10,6 +10,7 @@ use crate::bins::Bins;
 use crate::collapse::Collapse;
 use crate::extents::Pool;
 use crate::nodes::{NodeShare, Nodes};
+use crate::parts::Grid;
 use crate::plan::{Demand, Plan, Then, least_memory};
 use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
@@ -97,11 +98,25 @@ impl<const S: usize> Scattered<S> {
         meter: &Meter,
         prepare: impl Fn() -> R + Sync,
     ) -> Result<(Self, Vec<R>), Error> {
-        let bins = Bins::new(plan.bins, pool.clone());
+        let grid = Grid { parts: 1, bins: plan.bins as u32 };
+        Self::into_grid(grid, pool, plan, lanes, params, meter, prepare)
+    }
+
+    /// With the bins of a grid, as many as were planned with.
+    pub(crate) fn into_grid<R: Prepare>(
+        grid: Grid,
+        pool: Arc<Pool>,
+        plan: Plan,
+        lanes: &[Lane],
+        params: &CountParams,
+        meter: &Meter,
+        prepare: impl Fn() -> R + Sync,
+    ) -> Result<(Self, Vec<R>), Error> {
+        let bins = Bins::new(grid.all(), pool.clone());
         let threads = AtomicUsize::new(0);
         let start = || {
             pool.nodes().settle(threads.fetch_add(1, Relaxed));
-            Scatter::<R, S>::new(&bins, params, plan.private, prepare())
+            Scatter::<R, S>::new(&bins, grid, params, plan.private, prepare())
         };
         let scatters =
             for_each_batch(lanes, params.threads, meter, start, |scatter, batch| scatter.batch(batch))
@@ -127,17 +142,10 @@ impl<const S: usize> Scattered<S> {
         P: Ord + Send,
         F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
     {
-        let (sum, selections) =
-            self.count_bins(|| Selection { picks: Vec::new(), roots: 0, select: &select })?;
+        let (sum, selections) = self.count_bins(|| Selection::new(&select))?;
         // While they are put together picks take twice their memory; that of the bins is empty now.
         self.pool.release()?;
-        let mut picks = Vec::with_capacity(selections.iter().map(|s| s.picks.len()).sum());
-        let mut roots = 0;
-        for selection in selections {
-            roots += selection.roots;
-            picks.extend(selection.picks);
-        }
-        picks.sort_unstable();
+        let (picks, roots) = picked(selections);
         let stats = self.stats(&sum);
         Ok(Counted { picks, spectra: sum.spectra.0, stats, roots })
     }
@@ -184,39 +192,83 @@ impl<const S: usize> Scattered<S> {
         &self,
         make: impl Fn() -> H + Sync,
     ) -> Result<(Share<S>, Vec<H>), Error> {
-        let nodes = self.pool.nodes();
-        let mut queues: Vec<Queue> = (0..nodes.len()).map(|_| Queue::default()).collect();
-        (0..self.bins.len()).for_each(|bin| queues[nodes.of_bin(bin)].bins.push(bin));
-        for queue in &mut queues {
-            queue.bins.sort_by_key(|&bin| std::cmp::Reverse(self.bins.kmers(bin)));
-        }
-        let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
-
-        let worker = |thread| {
-            let home = nodes.settle(thread);
-            let (mut counting, mut harvest) = (Counting::new(self.k, &self.plan), make());
-            let (others, first) = queues.split_at(home);
-            for bin in first.iter().chain(others).flat_map(Queue::take_all) {
-                if stop.load(Relaxed) {
-                    break;
-                }
-                if let Err(e) = counting.bin(&self.bins, bin, &mut harvest) {
-                    stop.store(true, Relaxed);
-                    return Err(e);
-                }
-                self.bins.free(bin);
-            }
-            Ok((counting.share, harvest))
-        };
-        let (mut sum, mut harvests) = (Share::none(), Vec::new());
-        for ended in parallel::workers(self.threads, worker) {
-            let (share, harvest) = ended?;
-            sum.add(&share);
-            harvests.push(harvest);
-        }
-        sum.spectra.only_present();
-        Ok((sum, harvests))
+        count_bins(&self.bins, self.pool.nodes(), self.k, self.threads, &self.plan, make)
     }
+}
+
+/// Bins that can be counted, one after the other.
+pub(crate) trait Countable: Sync {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// K-mers in one of them.
+    fn kmers(&self, bin: usize) -> u64;
+
+    /// Calls `each` with the records of a bin, in pieces.
+    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+
+    /// A bin is counted.
+    fn free(&self, bin: usize);
+}
+
+impl Countable for Bins {
+    fn len(&self) -> usize {
+        Bins::len(self)
+    }
+
+    fn kmers(&self, bin: usize) -> u64 {
+        Bins::kmers(self, bin)
+    }
+
+    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        Bins::read(self, bin, each)
+    }
+
+    fn free(&self, bin: usize) {
+        Bins::free(self, bin);
+    }
+}
+
+/// Counts all bins by all threads, each on its node and with a harvest of its own made by `make`.
+pub(crate) fn count_bins<const S: usize, H: Harvest<S> + Send>(
+    bins: &impl Countable,
+    nodes: &Nodes,
+    k: u32,
+    threads: usize,
+    plan: &Plan,
+    make: impl Fn() -> H + Sync,
+) -> Result<(Share<S>, Vec<H>), Error> {
+    let mut queues: Vec<Queue> = (0..nodes.len()).map(|_| Queue::default()).collect();
+    (0..bins.len()).for_each(|bin| queues[nodes.of_bin(bin)].bins.push(bin));
+    for queue in &mut queues {
+        queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.kmers(bin)));
+    }
+    let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
+
+    let worker = |thread| {
+        let home = nodes.settle(thread);
+        let (mut counting, mut harvest) = (Counting::new(k, plan), make());
+        let (others, first) = queues.split_at(home);
+        for bin in first.iter().chain(others).flat_map(Queue::take_all) {
+            if stop.load(Relaxed) {
+                break;
+            }
+            if let Err(e) = counting.bin(bins, bin, &mut harvest) {
+                stop.store(true, Relaxed);
+                return Err(e);
+            }
+            bins.free(bin);
+        }
+        Ok((counting.share, harvest))
+    };
+    let (mut sum, mut harvests) = (Share::none(), Vec::new());
+    for ended in parallel::workers(threads, worker) {
+        let (share, harvest) = ended?;
+        sum.add(&share);
+        harvests.push(harvest);
+    }
+    sum.spectra.only_present();
+    Ok((sum, harvests))
 }
 
 /// An error of scattering; that there is no more room, with how far the reading had come.
@@ -241,10 +293,28 @@ impl Queue {
 }
 
 /// What `select` picked of the roots that one thread saw.
-struct Selection<'a, P, F> {
+pub(crate) struct Selection<'a, P, F> {
     picks: Vec<P>,
     roots: u64,
     select: &'a F,
+}
+
+impl<'a, P, F> Selection<'a, P, F> {
+    pub(crate) fn new(select: &'a F) -> Self {
+        Self { picks: Vec::new(), roots: 0, select }
+    }
+}
+
+/// What all threads picked, sorted, and of how many roots.
+pub(crate) fn picked<P: Ord, F>(selections: Vec<Selection<'_, P, F>>) -> (Vec<P>, u64) {
+    let mut picks = Vec::with_capacity(selections.iter().map(|s| s.picks.len()).sum());
+    let mut roots = 0;
+    for selection in selections {
+        roots += selection.roots;
+        picks.extend(selection.picks);
+    }
+    picks.sort_unstable();
+    (picks, roots)
 }
 
 impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Selection<'_, P, F> {
@@ -272,10 +342,10 @@ pub(crate) fn check(params: &CountParams) -> Result<(), Error> {
 }
 
 /// What one thread counted.
-struct Share<const S: usize> {
-    spectra: Spectra<S>,
-    distinct: u64,
-    passes: u64,
+pub(crate) struct Share<const S: usize> {
+    pub(crate) spectra: Spectra<S>,
+    pub(crate) distinct: u64,
+    pub(crate) passes: u64,
 }
 
 impl<const S: usize> Share<S> {
@@ -309,7 +379,7 @@ impl<const S: usize> Counting<S> {
         Self { k, collapse, keys: Keys::default(), tally, share: Share::none(), kmers: 0 }
     }
 
-    fn bin(&mut self, bins: &Bins, bin: usize, harvest: &mut impl Harvest<S>) -> Result<(), Error> {
+    fn bin(&mut self, bins: &impl Countable, bin: usize, harvest: &mut impl Harvest<S>) -> Result<(), Error> {
         let Self { k, collapse, keys, tally, share, kmers } = self;
         // As diverse as the bins before.
         let seen = bins.kmers(bin);
@@ -321,7 +391,7 @@ impl<const S: usize> Counting<S> {
         let mut class = Some(Class::ALL);
         while let Some(current) = class {
             tally.start(current, distinct);
-            bins.read(bin, |bytes| {
+            bins.read(bin, &mut |bytes| {
                 records(bytes, *k).for_each(|record| {
                     collapse.take(record, |piece| {
                         tally.add(keys.of(piece.word, piece.kmers as usize, *k), piece.counts);

@@ -4,7 +4,7 @@ use genuma_reads::Estimate;
 
 use crate::collapse::piece_bytes;
 use crate::minimizer::minimizer_length;
-use crate::parts::MAX_PARTS;
+use crate::parts::{Grid, MAX_PARTS};
 use crate::superkmer::MAX_RECORD;
 use crate::tally::{MIN_SLOTS, slot_bytes};
 use crate::{CountParams, MAX_SAMPLES, SPECTRUM_SLOTS};
@@ -18,6 +18,8 @@ const BYTES_PER_KMER: (u64, u64) = (5, 4);
 const KIB: u64 = 1024;
 const MIN_BINS: u64 = 16;
 const MAX_BINS: u64 = 1 << 14;
+/// Bins of a partition where there are many partitions.
+const FEWEST_OF_PART: u64 = 4;
 /// Bins for each part that counted k-mers are sorted in.
 const BINS_PER_PART: u64 = 4;
 const MIN_EXTENT: u64 = 4 * KIB;
@@ -77,6 +79,21 @@ pub struct Planned {
     pub memory: u64,
     /// Bytes of the spill file of one partition.
     pub spilled: u64,
+}
+
+/// The grid for so many k-mers in so many partitions: bins as small as in a count of them all by one process.
+pub fn grid(kmers: u64, parts: u32) -> Grid {
+    let parts = parts.clamp(1, MAX_PARTS);
+    let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS) / u64::from(parts);
+    Grid { parts, bins: bins.max(FEWEST_OF_PART) as u32 }
+}
+
+/// The least memory in which `threads` threads can scatter into a grid, in bytes.
+pub fn least_for_grid(grid: Grid, threads: usize) -> u64 {
+    let (bins, demand) = (grid.all() as u64, Demand::new::<MAX_SAMPLES>(0, threads, Then::Sorted));
+    let threads = threads as u64;
+    let bins = (4 * bins * MIN_EXTENT).max(8 * bins * threads * MIN_PRIVATE);
+    least_memory(threads as usize).max(bins + threads * demand.thread)
 }
 
 /// What a count is expected to take; `None` when more than [`MAX_PARTS`] partitions would be needed.
@@ -159,11 +176,26 @@ pub fn least_memory(threads: usize) -> u64 {
 impl Plan {
     /// For `memory` bytes, at least [`least_memory`].
     pub fn new(demand: &Demand, memory: u64) -> Self {
+        let threads = demand.threads as u64;
+        let left = memory - threads * demand.thread;
+        // A quarter for extents being filled and an eighth for private buffers, at their smallest.
+        let most = (left / 4 / GOOD_EXTENT).min(left / 8 / (threads * MIN_PRIVATE));
+        let bins = (demand.kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS).min(most.max(MIN_BINS));
+        Self::with_bins(bins, demand, memory)
+    }
+
+    /// With bins of a given number, if `memory` has room for them.
+    pub fn of_grid(grid: Grid, demand: &Demand, memory: u64) -> Option<Self> {
+        let (bins, threads) = (grid.all() as u64, demand.threads as u64);
+        let left = memory.checked_sub(threads * demand.thread)?;
+        // As above, of extents at their smallest.
+        let fits = bins * MIN_EXTENT <= left / 4 && bins * threads * MIN_PRIVATE <= left / 8;
+        fits.then(|| Self::with_bins(bins, demand, memory))
+    }
+
+    fn with_bins(bins: u64, demand: &Demand, memory: u64) -> Self {
         let (threads, slot, kmers) = (demand.threads as u64, demand.slot as u64, demand.kmers);
         let memory = memory - threads * demand.thread;
-        // A quarter for extents being filled and an eighth for private buffers, at their smallest.
-        let most = (memory / 4 / GOOD_EXTENT).min(memory / 8 / (threads * MIN_PRIVATE));
-        let bins = (kmers / KMERS_PER_BIN).clamp(MIN_BINS, MAX_BINS).min(most.max(MIN_BINS));
         let parts = match demand.then {
             Then::Seen => 0,
             Then::Sorted => 1 << (bins / BINS_PER_PART).ilog2(),

@@ -2,8 +2,7 @@
 
 use crate::bins::Bins;
 use crate::buffers::Buffers;
-use crate::minimizer::bin_of;
-use crate::parts::Part;
+use crate::parts::{Grid, Part};
 use crate::superkmer::{Cutter, MAX_RECORD, SuperKmer, record_bytes};
 use crate::{CountParams, Error, Prepare};
 use genuma_reads::{Mate, PairBatch};
@@ -11,7 +10,7 @@ use genuma_reads::{Mate, PairBatch};
 /// One thread's way into the bins.
 #[derive(Debug)]
 pub struct Scatter<'a, R, const S: usize> {
-    bins: usize,
+    grid: Grid,
     k: u32,
     /// What goes into the bins.
     part: Part,
@@ -54,11 +53,11 @@ impl<const S: usize> Totals<S> {
 }
 
 impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
-    /// With buffers of `private` bytes a bin.
-    pub fn new(bins: &'a Bins, params: &CountParams, private: usize, prepare: R) -> Self {
+    /// Into the bins of a grid, with buffers of `private` bytes a bin.
+    pub fn new(bins: &'a Bins, grid: Grid, params: &CountParams, private: usize, prepare: R) -> Self {
         let cutter = Cutter::new(params.k, params.min_base_quality);
         Self {
-            bins: bins.len(),
+            grid,
             k: params.k,
             part: params.part,
             prepare,
@@ -80,7 +79,7 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
         if sample >= S {
             return Err(Error::Params(format!("sample {sample}: only {S} are counted, from 0 on")));
         }
-        let Self { bins, k, part, prepare, added, good, cutter, pieces, buffers, totals } = self;
+        let Self { grid, k, part, prepare, added, good, cutter, pieces, buffers, totals } = self;
         let mut count = |mate: Mate<'_>| {
             // Where the pieces of a read go is scattered over more memory than a core's caches hold.
             pieces.clear();
@@ -90,7 +89,7 @@ impl<'a, R: Prepare, const S: usize> Scatter<'a, R, S> {
                 if !part.has(piece.minimizer) {
                     return;
                 }
-                let bin = bin_of(piece.minimizer, *bins);
+                let bin = grid.bin(piece.minimizer);
                 buffers.fetch(bin);
                 pieces.push((bin, piece));
             });

@@ -2,6 +2,7 @@
 
 mod parts;
 mod resume;
+mod shards;
 
 use std::collections::BTreeMap;
 use std::fs;

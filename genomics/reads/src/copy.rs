@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use genuma_work::parallel::try_in_order;
-use genuma_work::spill::{Error, Piece, Spill};
+use genuma_work::spill::{Error, ObjectFile, Piece, Spill};
 use serde::{Deserialize, Serialize};
 
 use crate::Meter;
@@ -42,8 +42,8 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// Bytes of the file.
-    fn bytes(&self) -> u64 {
+    /// Bytes of the file that it takes.
+    pub fn bytes(&self) -> u64 {
         self.blocks.last().map_or(0, |block| block.piece.at + u64::from(block.piece.len))
     }
 
@@ -102,6 +102,11 @@ impl Copying {
         self.spill.sync()?;
         blocks.sort_unstable_by_key(|block| block.piece.at);
         Ok(Copied { blocks })
+    }
+
+    /// The file, for what is to lie behind the copy.
+    pub fn file(&self) -> &Spill {
+        &self.spill
     }
 
     /// Nothing more is recorded.
@@ -263,6 +268,14 @@ impl ReadCopy {
             return Ok(None);
         }
         Ok(Some(ReadCopy { spill: Spill::open(WHAT, path)?, copied }))
+    }
+
+    /// That in an object, of which it is known what lies where.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn object(file: &ObjectFile<'_>, copied: Copied) -> Result<ReadCopy, Error> {
+        Ok(ReadCopy { spill: Spill::object(WHAT, file)?, copied })
     }
 
     /// Calls `each` with every pair of the `samples`, from `threads` threads (at least one), each with a state of its own made by `init`.

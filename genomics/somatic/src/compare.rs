@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use genuma_align::Hit;
 use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
+use serde::{Deserialize, Serialize};
 
 use crate::affine::{self, Step};
 use crate::assemble::{BELIEVED, Contig};
@@ -13,7 +14,7 @@ use crate::pieces::{End, NEAR, Piece, best_pieces};
 use crate::tract::LONGEST_UNIT;
 
 /// A change, and the sequences a read is weighed against to tell whether it has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// What changed.
     pub change: Change,
@@ -102,7 +103,7 @@ struct Oriented<'a> {
 
 /// A contig as compared: turned to run with the genome, and carried on by genome bases beyond both ends, so that a
 /// read that sticks out of the contig still meets a sequence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compared {
     /// The contig between its surroundings.
     pub seq: Vec<u8>,

@@ -10,11 +10,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use genuma_kmers::{CountParams, Expected, Fit, MAX_PARTS, Part, Prepare, RootCounters, in_parts};
+use genuma_kmers::{
+    CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, Part, Prepare, RootCounters, Shard, in_parts,
+};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
+use genuma_work::spill::{self, ObjectFile};
 use genuma_work::unit::{self, Store};
-use genuma_work::{Meter, Watch, spill};
+use genuma_work::{Meter, Watch};
 use serde::{Deserialize, Serialize};
 
 use crate::known::known;
@@ -100,6 +103,8 @@ fn recruited(held: &Estimate) -> u64 {
 enum Recorded {
     /// It is there.
     Whole(Copied),
+    /// Each shard of the reads has one.
+    InShards,
     /// Scratch space has no room for so many bytes.
     NoRoom(u64),
     /// It took more bytes than it was given room for.
@@ -118,6 +123,7 @@ impl Recorded {
         match self {
             // Its bytes go by which thread had which pairs.
             Recorded::Whole(copied) => ledger.made("count", COPIED, copied.pairs()),
+            Recorded::InShards => {}
             Recorded::NoRoom(bytes) => no("for which there is too little scratch space", *bytes),
             Recorded::Outgrown(bytes) => no("which outgrew them", *bytes),
             Recorded::Refused(bytes) => no("which could not be written", *bytes),
@@ -132,6 +138,21 @@ pub const COPIED: &str = "pairs in a packed copy in the work folder, which later
 struct Recording<'a> {
     spelling: Spelling,
     recorder: Option<Recorder<'a>>,
+}
+
+impl<'a> Recording<'a> {
+    fn new(k: u32, copying: Option<&'a Copying>) -> Self {
+        Recording { spelling: Spelling::new(k), recorder: copying.map(Copying::recorder) }
+    }
+}
+
+/// What all threads have cut off, and where they have recorded pairs.
+fn told(recordings: Vec<Recording<'_>>) -> ([Trimmed; 2], Vec<Recorder<'_>>) {
+    let mut trimmed = [Trimmed::default(); 2];
+    for Recording { spelling, .. } in &recordings {
+        trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
+    }
+    (trimmed, recordings.into_iter().filter_map(|recording| recording.recorder).collect())
 }
 
 impl Prepare for Recording<'_> {
@@ -156,15 +177,24 @@ pub struct Counting<'a> {
     pub genome_bases: Option<u64>,
     /// The reference: what the normal knows nothing of, but the reference has, is left out.
     pub reference: Option<&'a Path>,
-    /// Where partitions leave their results.
-    pub store: &'a Store,
     /// Told of each reading.
     pub watch: &'a dyn Watch,
 }
 
+/// What scattering a shard of the reads leaves, beside its k-mers and the copy of its reads.
+#[derive(Serialize, Deserialize)]
+pub struct Scattered {
+    /// What lies where of its k-mers.
+    pub shard: Shard,
+    /// What lies where of the copy.
+    pub copied: Copied,
+    /// What was cut off the reads of each sample.
+    trimmed: [Trimmed; 2],
+}
+
 /// What one partition leaves, or several together.
 #[derive(Serialize, Deserialize)]
-struct Share {
+pub struct Share {
     part: Part,
     picks: Vec<Pick>,
     spectra: [Vec<u64>; 2],
@@ -221,10 +251,11 @@ impl Counting<'_> {
     ///
     /// # Errors
     /// Reads that cannot be read, a spill file or unit that cannot be written or read, a sample without k-mers, too little scratch space.
-    pub fn all(&self) -> Result<Counts, Error> {
-        let done = if self.store.resume { parts_in(self.store) } else { Vec::new() };
+    pub fn all(&self, store: &Store) -> Result<Counts, Error> {
+        let done = if store.resume { parts_in(store) } else { Vec::new() };
         // Damage is told before hours of work.
-        let loaded: Vec<Share> = done.iter().map(|&part| self.kept(part, 0)).collect::<Result<_, _>>()?;
+        let loaded: Vec<Share> =
+            done.iter().map(|&part| self.kept(store, part, 0)).collect::<Result<_, _>>()?;
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = Estimate::of(self.lanes);
         let expected = Expected::of(&held, self.params.k);
@@ -232,11 +263,11 @@ impl Counting<'_> {
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
             let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None)?.0) };
-            let (share, copy) = self.whole(room)?;
+            let (share, copy) = self.whole(store, room)?;
             recorded = copy;
             Ok(share)
         };
-        let one = |part| match if part == Part::WHOLE { whole() } else { self.kept(part, unknown) } {
+        let one = |part| match if part == Part::WHOLE { whole() } else { self.kept(store, part, unknown) } {
             Ok(share) => {
                 unknown += share.unknown;
                 Ok(Fit::Counted(share))
@@ -263,8 +294,8 @@ impl Counting<'_> {
     }
 
     /// Counts all k-mers at once, and leaves a copy of the reads in so many bytes at most. It can be done without: what is wrong with it is told.
-    fn whole(&self, room: u64) -> Result<(Share, Recorded), Error> {
-        let path = copy_path(self.store);
+    fn whole(&self, store: &Store, room: u64) -> Result<(Share, Recorded), Error> {
+        let path = copy_path(store);
         let refused = |error: spill::Error| {
             tracing::warn!("{error}; without it later passes read the files of reads again");
             Recorded::Refused(room)
@@ -291,12 +322,12 @@ impl Counting<'_> {
     }
 
     /// A partition from its unit, which is made if it is not there.
-    fn kept(&self, part: Part, unknown: u64) -> Result<Share, Error> {
+    fn kept(&self, store: &Store, part: Part, unknown: u64) -> Result<Share, Error> {
         let name = unit_name(part);
         let share: Share =
-            self.store.unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None)?.0))?;
+            store.unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None)?.0))?;
         if share.part != part {
-            let path = self.store.path(&name);
+            let path = store.path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
         }
         Ok(share)
@@ -321,52 +352,104 @@ impl Counting<'_> {
         self.watch.begins(&name, Some(meter.clone()));
         let scratch = self.params.scratch - copy.map_or(0, |(_, room)| room);
         let params = CountParams { part, scratch, ..self.params.clone() };
-        let (k, least) = (params.k, self.least_tumour);
         let rule = OnceLock::new();
         let (counted, recordings) = genuma_kmers::count(
             self.lanes,
             &params,
             &meter,
-            || Recording {
-                spelling: Spelling::new(k),
-                recorder: copy.map(|(copying, _)| copying.recorder()),
-            },
-            |kmers| {
-                let depth = self
-                    .genome_bases
-                    .map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
-                let wanted = self.most_unknown().saturating_sub(unknown);
-                let rule = rule.get_or_init(|| Select::new(k, least, *kmers, depth).with_unknown(wanted));
-                |root: &RootCounters, picks: &mut Vec<Pick>| rule.root(root, picks)
-            },
+            || Recording::new(params.k, copy.map(|(copying, _)| copying)),
+            |kmers| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
         )?;
+        let (trimmed, recorders) = told(recordings);
+        Ok((self.share(part, counted, trimmed, rule.get())?, recorders))
+    }
+
+    /// The rule by which k-mers are picked when there are so many of each sample in all, and other partitions have left so many picks of which the normal
+    /// does not know the middle.
+    fn rule(&self, kmers: &[u64; 2], unknown: u64) -> Select {
+        let depth =
+            self.genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
+        let wanted = self.most_unknown().saturating_sub(unknown);
+        Select::new(self.params.k, self.least_tumour, *kmers, depth).with_unknown(wanted)
+    }
+
+    fn select(&self, rule: &Select) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
+        |root, picks| rule.root(root, picks)
+    }
+
+    /// What a partition leaves, of which all k-mers are counted.
+    fn share(
+        &self,
+        part: Part,
+        counted: Counted<Pick>,
+        trimmed: [Trimmed; 2],
+        rule: Option<&Select>,
+    ) -> Result<Share, Error> {
         let stats = counted.stats;
         for (sample, name) in [(0, "normal"), (1, "tumour")] {
             if stats.kmers[sample] == 0 {
+                let k = self.params.k;
                 return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
             }
         }
-        let mut trimmed = [Trimmed::default(); 2];
-        for Recording { spelling, .. } in &recordings {
-            trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
-        }
-        let recorders = recordings.into_iter().filter_map(|recording| recording.recorder).collect();
-        let (mut picks, unknown) = (counted.picks, rule.get().map_or(0, Select::unknown));
+        let (mut picks, unknown) = (counted.picks, rule.map_or(0, Select::unknown));
         // If there are too many, all of them go.
         let few = unknown <= self.most_unknown();
         let known = self.reference.filter(|_| few).map(|path| self.leave_out_known(&mut picks, path));
         let known = known.transpose()?.unwrap_or(0);
-        let share = Share {
+        Ok(Share {
             part,
             picks,
             spectra: counted.spectra,
-            strangers: rule.get().map_or(0, Select::strangers),
+            strangers: rule.map_or(0, Select::strangers),
             unknown,
             known,
             spilled: stats.spill_peak,
             read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
-        };
-        Ok((share, recorders))
+        })
+    }
+
+    /// Writes the k-mers of all lanes, which are a shard of the reads, and a packed copy of these, into a new file at `path`.
+    ///
+    /// # Errors
+    /// Reads that cannot be read, too little memory for the grid, a file that cannot be written.
+    pub fn scatter(&self, grid: Grid, path: &Path) -> Result<Scattered, Error> {
+        let meter = Arc::new(Meter::default());
+        self.watch.begins("scatter", Some(meter.clone()));
+        let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
+        let prepare = || Recording::new(self.params.k, Some(&copying));
+        let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
+        let (trimmed, recorders) = told(recordings);
+        let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
+        let shard = Shard::lay_down(scattered, grid, copying.file())?;
+        Ok(Scattered { shard, copied, trimmed })
+    }
+
+    /// Counts the partition of the parameters from what all shards have left.
+    ///
+    /// # Errors
+    /// An object that cannot be read, or is damaged; a sample without k-mers.
+    pub fn scattered(&self, scattered: &[(&Scattered, ObjectFile<'_>)]) -> Result<Share, Error> {
+        self.watch.begins("count", None);
+        let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
+        let rule = OnceLock::new();
+        let counted = genuma_kmers::count_shards(&shards, &self.params, |kmers| {
+            self.select(rule.get_or_init(|| self.rule(kmers, 0)))
+        })?;
+        drop(shards);
+        let mut trimmed = [Trimmed::default(); 2];
+        for (one, _) in scattered {
+            trimmed.iter_mut().zip(&one.trimmed).for_each(|(sum, shard)| sum.add(shard));
+        }
+        self.share(self.params.part, counted, trimmed, rule.get())
+    }
+
+    /// What all partitions say together that were counted from what shards have left.
+    ///
+    /// # Errors
+    /// None, or of different reads.
+    pub fn together(&self, shares: Vec<Share>) -> Result<Counts, Error> {
+        self.join(shares, Recorded::InShards)
     }
 
     /// Leaves out what only the normal lacks: picks whose middle it does not know and which the reference has. Says how many.
@@ -403,11 +486,11 @@ impl Counting<'_> {
         }
         picks.sort_unstable();
         let mut ledger = Ledger::default();
-        ledger.made(
-            "count",
-            "partitions that the k-mers were counted in, each in a reading of all reads",
-            parts,
-        );
+        let each = match recorded {
+            Recorded::InShards => "each from what all shards of the reads have left",
+            _ => "each in a reading of all reads",
+        };
+        ledger.made("count", &format!("partitions that the k-mers were counted in, {each}"), parts);
         ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
         recorded.told(&mut ledger);
         for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
@@ -489,7 +572,6 @@ mod tests {
     /// Two partitions with so many picks of which the normal does not know the middle, of which `given` were given out by each, and 10 others.
     fn joined(unknown: u64, given: u64) -> Counts {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store { work: folder.path().into(), fingerprint: String::new(), resume: false };
         let params = CountParams {
             k: 31,
             min_base_quality: 0,
@@ -505,7 +587,6 @@ mod tests {
             least_tumour: 2,
             genome_bases: Some(1_000_000),
             reference: None,
-            store: &store,
             watch: &Silent,
         };
         let share = |first: u64| {

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_work::parallel::try_in_order;
 use genuma_work::piles::{Piles, Room};
-use genuma_work::spill::Error;
+use genuma_work::shelves::{Shelf, Shelves};
+use genuma_work::spill::{Error, ObjectFile};
 
 use crate::assemble::{self, Assembled};
 use crate::group::{Grouped, Sets, group};
@@ -49,7 +50,39 @@ pub struct Gathering<'a> {
     with: Gather<'a>,
     room: Room,
     piles: Piles<Labelled>,
+    /// What shards of the reads have left.
+    shards: Vec<Shelves>,
     pairs: AtomicU64,
+}
+
+/// Pairs of a shard of the reads, being gathered in a file.
+#[derive(Debug)]
+pub struct Shelving(Shelves);
+
+impl Shelving {
+    /// In a new file at `path`.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(path: &Path) -> Result<Shelving, Error> {
+        Ok(Shelving(Shelves::create(WHAT, path, PILES)?))
+    }
+
+    /// Adds a pair.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn put(&self, pair: &Labelled) -> Result<(), Error> {
+        self.0.put(pile(pair.start()), pair)
+    }
+
+    /// What lies where, all of it in the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> Result<Vec<Shelf>, Error> {
+        self.0.finish()
+    }
 }
 
 /// What came of the pairs.
@@ -99,7 +132,20 @@ impl<'a> Gathering<'a> {
     pub fn new(with: Gather<'a>) -> Gathering<'a> {
         let room = Room::of(with.memory);
         let piles = Piles::new(WHAT, with.work, PILES, &room);
-        Gathering { with, room, piles, pairs: AtomicU64::new(0) }
+        Gathering { with, room, piles, shards: Vec::new(), pairs: AtomicU64::new(0) }
+    }
+
+    /// Adds what a shard of the reads has left in an object. False when it is not one of gathered pairs.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn add_shard(&mut self, file: &ObjectFile<'_>, shelves: Vec<Shelf>) -> Result<bool, Error> {
+        if shelves.len() != PILES {
+            return Ok(false);
+        }
+        *self.pairs.get_mut() += shelves.iter().map(|shelf| shelf.values).sum::<u64>();
+        self.shards.push(Shelves::object(WHAT, file, shelves)?);
+        Ok(true)
     }
 
     /// Adds a pair.
@@ -133,7 +179,10 @@ impl<'a> Gathering<'a> {
         };
 
         let carriers = Carriers::none(picks.len());
-        let kept = self.each(|all, pile| {
+        let kept = self.each(|mut all, pile| {
+            for shard in &self.shards {
+                all.append(&mut shard.read(pile)?);
+            }
             let kept = molecules(all);
             carriers.count(&kept);
             let n = kept.len() as u64;

@@ -38,8 +38,13 @@ pub mod picture;
 pub mod vcf;
 pub mod ledger;
 pub mod why;
+mod means;
+mod error;
 pub mod outcome;
 pub mod output;
+mod passes;
+mod units;
+mod judge;
 pub mod pipeline;
 
 pub use genuma_reads::packed_read as packed;

@@ -8,7 +8,7 @@ use crate::errors::Learned;
 use crate::event::Class;
 use crate::genotype::Support;
 use crate::ledger::Ledger;
-use crate::pipeline::Means;
+use crate::means::Means;
 use crate::select::Depths;
 
 /// The whole of a finished call.

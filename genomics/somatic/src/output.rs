@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{self, Change};
 use crate::compare::{Compared, Finding};
+use crate::judge::Finished;
 use crate::locus::{Call, Locus};
-use crate::pipeline::{Finished, Means};
+use crate::means::Means;
 use crate::ranges::resident;
 use crate::recruit::Kept;
 use crate::vcf::Line;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use genuma_work::parallel::{in_order, try_in_order};
 use genuma_work::shelves::{Shelf, Shelves};
-use genuma_work::spill::Error;
+use genuma_work::spill::{Error, ObjectFile};
 use serde::{Deserialize, Serialize};
 
 use crate::change::position;
@@ -26,6 +26,8 @@ const CONTIGS: usize = 16;
 const MOST_SHELVES: usize = 1024;
 /// Bytes that a pair takes in memory beside its letters: seven vectors, where it lies, and what judging keeps of it.
 const PER_PAIR: u64 = 400;
+/// Bits of a pair's number within its shard.
+const PAIRS_OF_SHARD: u32 = 44;
 
 /// Bytes of memory that a pair takes.
 pub(crate) fn resident(pair: &Kept) -> u64 {
@@ -66,6 +68,14 @@ impl Shelving {
     /// # Errors
     /// It cannot be made.
     pub fn new(contigs: &[Compared], path: &Path) -> Result<Shelving, Error> {
+        Shelving::of_shard(0, contigs, path)
+    }
+
+    /// The same for the pairs of a shard of the reads, by its number; each has other pairs.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn of_shard(shard: u32, contigs: &[Compared], path: &Path) -> Result<Shelving, Error> {
         let mut order: Vec<u32> = (0..contigs.len() as u32).collect();
         order.sort_by_key(|&c| (contigs[c as usize].findings.first().map(|f| position(&f.change)), c));
         let number = contigs.len().div_ceil(CONTIGS).clamp(1, MOST_SHELVES);
@@ -77,7 +87,29 @@ impl Shelving {
             start = end as usize;
         }
         let shelves = Shelves::create(WHAT, path, number)?;
-        Ok(Shelving { order, ends, shelf_of, shelves, next: AtomicU64::new(0) })
+        let next = AtomicU64::new(u64::from(shard) << PAIRS_OF_SHARD);
+        Ok(Shelving { order, ends, shelf_of, shelves, next })
+    }
+
+    /// What lies on the shelves of a shard, all of it in its file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> Result<Vec<Shelf>, Error> {
+        self.shelves.finish()
+    }
+
+    /// How many shelves there are.
+    pub fn len(&self) -> usize {
+        self.shelves.len()
+    }
+
+    /// What a shard has left in an object, to be [settled](Shelving::settle) with others.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn shard(file: &ObjectFile<'_>, shelves: Vec<Shelf>) -> Result<Shelves, Error> {
+        Shelves::object(WHAT, file, shelves)
     }
 
     /// Puts a pair on the shelves of its contigs.
@@ -92,14 +124,23 @@ impl Shelving {
         shelves.into_iter().try_for_each(|shelf| self.shelves.put(shelf as usize, &pair))
     }
 
-    /// Thins places of extreme depth, now that it is known which they are, and leaves each shelf in order.
+    /// Thins places of extreme depth, now that it is known which they are, and leaves each shelf in order, with what `shards` have of it.
     ///
     /// # Errors
-    /// The file cannot be read or written.
-    pub fn settle(self, index: &Index, deep: &Deep, threads: usize) -> Result<Recruited, Error> {
+    /// The file cannot be read or written, or that of a shard not be read.
+    pub fn settle(
+        self,
+        shards: &[Shelves],
+        index: &Index,
+        deep: &Deep,
+        threads: usize,
+    ) -> Result<Recruited, Error> {
         let Shelving { order, ends, shelf_of, shelves, .. } = self;
         let settle = |(looking, found): &mut _, shelf: usize| {
             let mut pairs: Vec<Kept> = shelves.take(shelf)?;
+            for shard in shards {
+                pairs.append(&mut shard.read(shelf)?);
+            }
             let mut first = 0;
             for pair in &mut pairs {
                 index.thin(pair, deep, looking, found);
@@ -318,7 +359,7 @@ mod tests {
     use super::*;
     use crate::change::Change;
     use crate::compare::Finding;
-    use crate::recruit::Seen;
+    use crate::recruit::{Seen, Wanted};
     use genuma_reads::dna::revcomp;
     use genuma_reads::{Mate, Pair};
 
@@ -367,7 +408,7 @@ mod tests {
         let genome = bases(60_000, 9);
         let mut contigs: Vec<Compared> =
             (0..80).map(|i| contig(&genome, (i * 37 % 80) * 700 + i % 2 * 400)).collect();
-        let index = Index::new(&mut contigs, 31, None, 1);
+        let index = Index::of(Wanted::among(&mut contigs, 31, None, 1));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recruit.bins");
         let seen = Seen::new(&index);
@@ -386,7 +427,7 @@ mod tests {
                 }
             }
         }
-        let recruited = shelving.settle(&index, &index.deep(&seen, contigs.len()), 2).unwrap();
+        let recruited = shelving.settle(&[], &index, &index.deep(&seen, contigs.len()), 2).unwrap();
         assert_eq!(recruited.pairs, kept);
         let recruited: Vec<u8> = serde_json::to_vec(&recruited).unwrap();
         let laid = |memory: u64| {

@@ -40,16 +40,19 @@ const BLOCK: usize = 256;
 const FAMILY: u8 = 32;
 
 /// Where a recruiting k-mer stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Site {
     rank: u32,
     contig: u32,
 }
 
 /// The recruiting k-mers of all contigs.
-#[derive(Debug)]
-pub struct Index {
-    sought: Sought,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Length of the k-mers.
+    k: u32,
+    /// Distinct and ascending; their places here are their ranks.
+    kmers: Vec<u64>,
     /// Sorted by rank.
     sites: Vec<Site>,
     /// Of each rank the first of its sites, and one more.
@@ -62,6 +65,18 @@ pub struct Index {
     pub families: Vec<u32>,
 }
 
+/// The same, to look with.
+#[derive(Debug)]
+pub struct Index {
+    sought: Sought,
+    /// Sorted by rank.
+    sites: Vec<Site>,
+    /// Of each rank the first of its sites, and one more.
+    starts: Vec<u32>,
+    /// Whether it is known that all of them stand once in the genome.
+    unique: bool,
+}
+
 /// How often each recruiting k-mer was met in each sample, counted by all threads.
 #[derive(Debug)]
 pub struct Seen(Vec<[AtomicU32; 2]>);
@@ -70,6 +85,21 @@ impl Seen {
     /// Nothing met yet.
     pub fn new(index: &Index) -> Seen {
         Seen((1..index.starts.len()).map(|_| Default::default()).collect())
+    }
+
+    /// How often each was met, as long as nobody counts.
+    pub fn counts(&self) -> Vec<[u32; 2]> {
+        self.0.iter().map(|seen| [0, 1].map(|sample| seen[sample].load(Relaxed))).collect()
+    }
+
+    /// Adds what others have counted of the same k-mers. False when there are not as many.
+    pub fn add(&self, counts: &[[u32; 2]]) -> bool {
+        for (seen, counts) in self.0.iter().zip(counts) {
+            for (seen, &n) in seen.iter().zip(counts) {
+                seen.fetch_add(n, Relaxed);
+            }
+        }
+        self.0.len() == counts.len()
     }
 }
 
@@ -215,10 +245,10 @@ fn candidates(contig: &Compared, k: u32) -> Vec<Candidate> {
     out
 }
 
-impl Index {
+impl Wanted {
     /// Indexes the novel stretches of `contigs` and their surroundings, and leaves those of them that have reads to be looked for. `genome`
     /// tells which k-mers stand in several places; without one all are taken.
-    pub fn new(contigs: &mut Vec<Compared>, k: u32, genome: Option<&Reference>, threads: usize) -> Index {
+    pub fn among(contigs: &mut Vec<Compared>, k: u32, genome: Option<&Reference>, threads: usize) -> Wanted {
         // Of a large genome candidates are GB: they are made twice, and only their k-mers are held meanwhile.
         let each = |c: usize| candidates(&contigs[c], k);
         let blocks = contigs.len().div_ceil(BLOCK);
@@ -267,8 +297,15 @@ impl Index {
             sites.push(Site { rank: kmers.len() as u32 - 1, contig });
         }
         starts.push(sites.len() as u32);
-        let sought = Sought::new(k, kmers.into_iter());
-        Index { sought, sites, starts, unique: genome.is_some(), nowhere_unique, families }
+        Wanted { k, kmers, sites, starts, unique: genome.is_some(), nowhere_unique, families }
+    }
+}
+
+impl Index {
+    /// To look for what is wanted.
+    pub fn of(wanted: Wanted) -> Index {
+        let Wanted { k, kmers, sites, starts, unique, .. } = wanted;
+        Index { sought: Sought::new(k, kmers.into_iter()), sites, starts, unique }
     }
 
     /// Whether a mate carries a recruiting k-mer.
@@ -322,7 +359,7 @@ impl Index {
 
     /// How deep the places of so many contigs are.
     pub fn deep(&self, seen: &Seen, contigs: usize) -> Deep {
-        let kmers: Vec<[u32; 2]> = seen.0.iter().map(|s| [s[0].load(Relaxed), s[1].load(Relaxed)]).collect();
+        let kmers = seen.counts();
         Deep { contigs: self.depth(&kmers, contigs), kmers }
     }
 
@@ -456,8 +493,9 @@ mod tests {
         let all = [500, many + 450, few + 450].map(|from| contig(&genome, from));
         let reference = Reference::from_contigs(vec![Contig { name: "one".into(), seq: genome.clone() }]);
         let mut contigs = all.to_vec();
-        let index = Index::new(&mut contigs, 31, Some(&reference), 2);
-        assert_eq!((index.families.as_slice(), index.nowhere_unique), (&[1][..], 2));
+        let wanted = Wanted::among(&mut contigs, 31, Some(&reference), 2);
+        assert_eq!((wanted.families.as_slice(), wanted.nowhere_unique), (&[1][..], 2));
+        let index = Index::of(wanted);
         assert_eq!(contigs, [all[0].clone(), all[2].clone()]);
         let mut hits = Vec::new();
         let mut contigs_of = |from: usize| {
@@ -470,7 +508,7 @@ mod tests {
         // Another of its copies.
         assert_eq!(contigs_of(few + 1_250 + 520), Some(vec![1]));
         let mut without = all.to_vec();
-        let index = Index::new(&mut without, 31, None, 2);
+        let index = Wanted::among(&mut without, 31, None, 2);
         assert_eq!((without.len(), index.families.len()), (3, 0));
     }
 }

@@ -17,7 +17,7 @@ use genuma_somatic::lay::lay;
 use genuma_somatic::locus::{Call, Locus};
 use genuma_somatic::neighbours::{join_neighbours, weigh_neighbours};
 use genuma_somatic::packed::{Packed, Read};
-use genuma_somatic::recruit::{Index, Kept, Seen};
+use genuma_somatic::recruit::{Index, Kept, Seen, Wanted};
 use genuma_somatic::slippage::Slippage;
 use genuma_somatic::sought::Looking;
 use genuma_somatic::vote::Vote;
@@ -144,7 +144,7 @@ impl Weighed {
 
 /// The pairs that are recruited for a contig, and the contig with them.
 fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> (Vec<Kept>, Locus) {
-    let index = Index::new(&mut vec![compared.clone()], K, Some(genome), 1);
+    let index = Index::of(Wanted::among(&mut vec![compared.clone()], K, Some(genome), 1));
     let (seen, mut looking, mut found) = (Seen::new(&index), Looking::new(K), Vec::new());
     let mut kept: Vec<Kept> = pairs
         .iter()

@@ -1,0 +1,28 @@
+//! What can stop a call.
+
+use genuma_work::{spill, unit};
+
+use crate::count;
+
+/// What can stop a call.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Reads or the reference could not be read, or a file not be written.
+    #[error(transparent)]
+    Reads(#[from] genuma_reads::Error),
+    /// Counting failed.
+    #[error(transparent)]
+    Count(#[from] count::Error),
+    /// Placing failed.
+    #[error(transparent)]
+    Align(#[from] genuma_align::Error),
+    /// A unit's file is not usable.
+    #[error(transparent)]
+    Unit(#[from] unit::Error),
+    /// What memory had no room for is not usable.
+    #[error(transparent)]
+    Spill(#[from] spill::Error),
+    /// The input cannot give an answer.
+    #[error("{0}")]
+    Input(String),
+}

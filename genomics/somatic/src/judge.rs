@@ -1,0 +1,243 @@
+//! Recruited pairs → judged events: a range of places at a time, in three turns, of which each needs what all places said in the one before.
+
+use std::path::Path;
+
+use genuma_reads::TUMOUR;
+use genuma_reads::fasta::Reference;
+use genuma_work::clock::{Clock, UnitCost};
+use genuma_work::parallel::in_order;
+
+use crate::assemble::Contig;
+use crate::compare::{self, Compared};
+use crate::count::{Counts, solid};
+use crate::error::Error;
+use crate::errors::{self, Errors};
+use crate::event::{self, Event, Library};
+use crate::ledger::Ledger;
+use crate::locus::{self, Call};
+use crate::means::{Means, Params};
+use crate::neighbours;
+use crate::normal;
+use crate::ranges::{Ranges, Recruited};
+use crate::select::Depths;
+use crate::slippage::{self, Slippage};
+use crate::why::{Answer, Why};
+
+/// A finished call.
+pub struct Finished {
+    /// The sequences calls are placed on.
+    pub genome: Reference,
+    /// Places where the tumour may have changed, with the pairs recruited for them; `Call::locus` counts them.
+    pub ranges: Ranges,
+    /// What was found, by position.
+    pub events: Vec<Event>,
+    /// k-mer spectra of both samples.
+    pub spectra: [Vec<u64>; 2],
+    /// What the spectra say.
+    pub depths: Depths,
+    /// Bases read of both samples.
+    pub bases: [u64; 2],
+    /// Cost of each unit.
+    pub costs: Vec<UnitCost>,
+    /// What the reads show that their molecules do not have.
+    pub errors: Errors,
+    /// What each stage made and left out.
+    pub ledger: Ledger,
+    /// Whether the samples look like two people's.
+    pub strangers: Option<f64>,
+    /// What became of the variants asked for.
+    pub answers: Vec<Answer>,
+    /// Whether these are those of a reference.
+    pub on_reference: bool,
+}
+
+/// What is judged, and with what.
+pub struct Judging<'a> {
+    /// What counting says of the samples.
+    pub counts: Counts,
+    /// Where calls are placed; none: on the normal's side of the contigs.
+    pub genome: Option<Reference>,
+    /// The contigs that reads were looked for.
+    pub contigs: Vec<Compared>,
+    /// All contigs as assembled; only looked at where there is no reference.
+    pub assembled: &'a [Contig],
+    /// What was recruited.
+    pub recruited: Recruited,
+    /// Where it is.
+    pub recruits: &'a Path,
+    /// What the result depends on.
+    pub params: &'a Params,
+    /// What judging may use.
+    pub means: &'a Means,
+    /// Where what memory has no room for goes.
+    pub work: &'a Path,
+    /// What was made and left out so far.
+    pub ledger: Ledger,
+    /// What it cost so far.
+    pub costs: Vec<UnitCost>,
+    /// Variants that are followed.
+    pub why: Option<Why>,
+}
+
+/// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
+/// between strangers one base in some thousands, in one person one in millions.
+const TWO_PEOPLE: f64 = 1e-4;
+
+/// What the reads of a library are like.
+pub fn library(counts: &Counts, params: &Params) -> Library {
+    let trimmed = &counts.trimmed[usize::from(TUMOUR)];
+    Library::of(trimmed, known(&counts.spectra), params.least_quality)
+}
+
+impl Judging<'_> {
+    /// Judges all of it.
+    ///
+    /// # Errors
+    /// What memory had no room for cannot be written or read, or is damaged.
+    pub fn run(self) -> Result<Finished, Error> {
+        let clock = Clock::start();
+        let turns = Turns { params: self.params, threads: self.means.threads };
+        let Judging { counts, genome, contigs, assembled, recruited, mut ledger, mut costs, mut why, .. } =
+            self;
+        let library = library(&counts, self.params);
+        ledger.made("recruit", "pairs kept", recruited.pairs);
+        let deep = recruited.thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
+        ledger.left_out(
+            "recruit",
+            "of the contigs, those so deep that only one pair in several was kept",
+            deep,
+        );
+        let on_reference = genome.is_some();
+        let memory = self.means.room() / 2;
+        let mut ranges = Ranges::new(recruited, self.recruits, contigs, memory, self.work, turns.threads)?;
+        let genome = match genome {
+            Some(genome) => genome,
+            None => turns.on_normals(assembled, &mut ranges)?,
+        };
+        let rivals = locus::find_rivals(ranges.loci_mut());
+        ledger.left_out(
+            "judge",
+            "contigs beside another, beyond the deepest that it is held against",
+            rivals,
+        );
+        let crowded = ranges.loci().iter().filter(|l| l.is_crowded()).count() as u64;
+        ledger.left_out(
+            "judge",
+            "contigs with so many changes that reads are not held against each alone",
+            crowded,
+        );
+        let errors = turns.errors(&mut ranges)?;
+        turns.join_neighbours(&mut ranges, &errors)?;
+        let calls = turns.calls(&mut ranges, &errors)?;
+        ledger.made("judge", "changes judged", calls.len() as u64);
+        let events = event::events(calls, &library);
+        ledger.made("judge", "events", events.len() as u64);
+        if let Some(why) = &mut why {
+            why.judged(ranges.loci(), &events, &genome);
+        }
+        costs.push(clock.cost("judge"));
+        Ok(Finished {
+            genome,
+            ranges,
+            events,
+            strangers: strangers(&counts),
+            depths: Depths::of(&counts.spectra),
+            spectra: counts.spectra,
+            bases: counts.bases,
+            costs,
+            errors,
+            ledger,
+            answers: why.map(Why::answers).unwrap_or_default(),
+            on_reference,
+        })
+    }
+}
+
+/// The turns over all places.
+struct Turns<'a> {
+    params: &'a Params,
+    threads: usize,
+}
+
+impl Turns<'_> {
+    /// Without a reference: the normal side of each contig, assembled from the recruited reads; the reads then lie on the contigs as
+    /// compared with that.
+    fn on_normals(&self, assembled: &[Contig], ranges: &mut Ranges) -> Result<Reference, Error> {
+        let (n, threads) = (assembled.len(), self.threads);
+        let mut normals = vec![normal::Normals::default(); n];
+        ranges.for_each(|loci, contigs, pairs| {
+            let assemble = |(): &mut (), i: usize| normal::assemble(&loci[contigs[i] as usize], pairs);
+            let found = in_order(contigs.len(), threads, || (), assemble);
+            contigs.iter().zip(found).for_each(|(&c, found)| normals[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        let (genome, hits) = normal::genome(&normals);
+        let compare = |(): &mut (), c: usize| compare::compare(&assembled[c], &hits[c], &genome);
+        ranges.lay_on(in_order(n, threads, || (), compare))?;
+        Ok(genome)
+    }
+
+    /// What the recruited reads say of their errors.
+    fn errors(&self, ranges: &mut Ranges) -> Result<Errors, Error> {
+        let (threads, n) = (self.threads, ranges.loci().len());
+        let mut bases = errors::Tally::default();
+        let mut slips = vec![slippage::Tally::default(); n];
+        ranges.for_each(|loci, contigs, pairs| {
+            let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].tallies(pairs);
+            for (&c, (b, s)) in contigs.iter().zip(in_order(contigs.len(), threads, || (), tally)) {
+                bases.add(&b);
+                slips[c as usize] = s;
+            }
+            Ok::<(), Error>(())
+        })?;
+        let mut all = slippage::Tally::default();
+        slips.iter().for_each(|s| all.add(s));
+        Ok(Errors::of(&bases, Slippage::of(&all)))
+    }
+
+    /// Makes one change of neighbouring substitutions that no molecules part.
+    fn join_neighbours(&self, ranges: &mut Ranges, errors: &Errors) -> Result<(), Error> {
+        let mut weighed = vec![Vec::new(); ranges.loci().len()];
+        if !ranges.loci().iter().any(|locus| neighbours::has_neighbours(&locus.contig)) {
+            return Ok(());
+        }
+        ranges.for_each(|loci, contigs, pairs| {
+            let weigh = |(): &mut (), i: usize| {
+                neighbours::weigh_neighbours(contigs[i] as usize, loci, pairs, errors)
+            };
+            let found = in_order(contigs.len(), self.threads, || (), weigh);
+            contigs.iter().zip(found).for_each(|(&c, found)| weighed[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        neighbours::join_neighbours(ranges.loci_mut(), weighed.into_iter().flatten());
+        Ok(())
+    }
+
+    /// The changes of all loci, judged, by locus.
+    fn calls(&self, ranges: &mut Ranges, errors: &Errors) -> Result<Vec<Call>, Error> {
+        let mut calls = vec![Vec::new(); ranges.loci().len()];
+        ranges.for_each(|loci, contigs, pairs| {
+            let judge = |(): &mut (), i: usize| {
+                let l = contigs[i] as usize;
+                loci[l].judge(l, &loci[l].evidence(loci, pairs, errors), self.params.least_quality)
+            };
+            let found = in_order(contigs.len(), self.threads, || (), judge);
+            contigs.iter().zip(found).for_each(|(&c, found)| calls[c as usize] = found);
+            Ok::<(), Error>(())
+        })?;
+        Ok(calls.into_iter().flatten().collect())
+    }
+}
+
+/// Bases known in both samples.
+fn known(spectra: &[Vec<u64>; 2]) -> u64 {
+    spectra.iter().map(|s| solid(s)).min().unwrap_or(0)
+}
+
+/// Share of the places known in both samples at which each has another allele alone, if that is more than one person has.
+fn strangers(counts: &Counts) -> Option<f64> {
+    let all = known(&counts.spectra);
+    // Each such place shows in the roots on its two sides.
+    let share = counts.strangers as f64 / 2.0 / all.max(1) as f64;
+    (counts.strangers >= 20 && share > TWO_PEOPLE).then_some(share)
+}

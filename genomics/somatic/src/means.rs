@@ -1,0 +1,58 @@
+//! What the result of a call depends on, and the means to make it with.
+
+use std::path::PathBuf;
+
+use genuma_kmers::{CountParams, Part};
+use genuma_work::timeline;
+use serde::{Deserialize, Serialize};
+
+use crate::count;
+
+/// Everything the result of a call depends on, beside the reads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Params {
+    /// k-mer length, 24..=32.
+    pub k: u32,
+    /// k-mers with a base under this Phred quality are not counted.
+    pub min_base_quality: u8,
+    /// Fewest tumour occurrences of an interesting k-mer.
+    pub least_tumour: u32,
+    /// Lowest quality that passes.
+    pub least_quality: f64,
+}
+
+/// The means: they change how long a call takes, never its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Means {
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Memory budget of the process in bytes.
+    pub memory: u64,
+    /// Bytes that k-mers which do not fit in it, and a packed copy of the reads, may take in the work folder.
+    pub scratch: u64,
+}
+
+impl Means {
+    /// What counting with `params` gets of them, where the reference has so many bases; k-mers that have no room go to `work`.
+    pub fn counting(&self, params: &Params, reference: Option<u64>, work: PathBuf) -> CountParams {
+        let picks = (reference.unwrap_or(0) as f64 * count::PICKS_PER_BASE) as u64;
+        CountParams {
+            k: params.k,
+            min_base_quality: params.min_base_quality,
+            threads: self.threads,
+            memory: self.memory.saturating_sub(RESERVE + picks).max(self.memory / 2),
+            work,
+            scratch: self.scratch,
+            part: Part::WHOLE,
+        }
+    }
+
+    /// Bytes that may be taken now beside what the process holds, less what is kept free for small things.
+    pub fn room(&self) -> u64 {
+        let held = timeline::resident().unwrap_or(self.memory / 2);
+        self.memory.saturating_sub(held + RESERVE)
+    }
+}
+
+/// Bytes kept free for what is not the counter's beside the picks: batches, tables.
+const RESERVE: u64 = 256 << 20;
