@@ -128,11 +128,7 @@ struct Telling(HttpClient);
 #[async_trait]
 impl HttpService for Telling {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let own = request.uri().host().is_some_and(of_the_machine);
-        let response =
-            self.0.execute(request).await.map_err(|e| {
-                if own { HttpError::new(e.kind(), NoRole(innermost(&e).to_string())) } else { e }
-            })?;
+        let response = self.0.execute(request).await?;
         let status = response.status().as_u16();
         if !told_by_type(status) {
             return Ok(response);
@@ -141,11 +137,6 @@ impl HttpService for Telling {
         let text = String::from_utf8_lossy(&text);
         Err(HttpError::new(HttpErrorKind::Request, Answer { status, text: text.into_owned() }))
     }
-}
-
-/// Whether a machine asks itself who it is there.
-fn of_the_machine(host: &str) -> bool {
-    host.starts_with("169.254.") || host == "metadata.google.internal" || host == "metadata"
 }
 
 /// Whether the error is made here: `object_store` has types of its own for the others.
@@ -170,11 +161,6 @@ impl Answer {
     }
 }
 
-/// The machine does not say who it is.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct NoRole(String);
-
 /// What a failure of a request means. A missing object is for the caller to tell.
 pub fn stop(place: &InBucket, task: Task<'_>, error: &object_store::Error) -> Stop {
     let Task { doing, object } = task;
@@ -188,7 +174,7 @@ pub fn stop(place: &InBucket, task: Task<'_>, error: &object_store::Error) -> St
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
             Stop::Lasting(Error::Denied { doing, object, said })
         }
-        _ if cause::<NoRole>(error).is_some() => {
+        _ if asks_the_machine(error) => {
             let variables = match place.provider {
                 Provider::S3 => "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (profiles are not read)",
                 Provider::Google => "GOOGLE_APPLICATION_CREDENTIALS",
@@ -206,6 +192,13 @@ pub fn stop(place: &InBucket, task: Task<'_>, error: &object_store::Error) -> St
 /// Whether the object ends before the bytes that were asked for.
 pub fn beyond_the_end(error: &object_store::Error) -> bool {
     cause::<Answer>(error).is_some_and(|answer| answer.status == 416)
+}
+
+/// Whether what failed was to ask the machine itself for credentials, where clouds answer such questions.
+fn asks_the_machine(error: &object_store::Error) -> bool {
+    causes(error)
+        .map(|e| e.to_string())
+        .any(|text| ["http://169.254.", "http://metadata"].iter().any(|place| text.contains(place)))
 }
 
 /// Whether the bucket itself is missing.
@@ -248,7 +241,7 @@ fn told(text: &str) -> String {
     match (element("Code"), element("Message")) {
         (Some(code), Some(message)) => one_line(&format!("{code}: {message}")),
         (Some(code), None) => one_line(code),
-        _ => one_line(text),
+        _ => one_line(text.strip_prefix("Server returned non-2xx status code: ").unwrap_or(text)),
     }
 }
 
@@ -289,7 +282,8 @@ mod tests {
         assert!(matches!(answer(400, "<Code>RequestTimeout</Code>"), Stop::Passing(_)));
         assert!(matches!(answer(400, "bad"), Stop::Lasting(Error::Refused { .. })));
         assert!(matches!(of("connection reset".into()), Stop::Passing(_)));
-        assert!(matches!(of(Box::new(NoRole("refused".into()))), Stop::Nobody(Error::Credentials { .. })));
+        let asked = of("Error performing PUT http://169.254.169.254/latest/api/token: no route".into());
+        assert!(matches!(asked, Stop::Nobody(Error::Credentials { .. })));
         let gone =
             object_store::Error::NotFound { path: "x".into(), source: "<Code>NoSuchBucket</Code>".into() };
         assert!(matches!(stop(&place, task, &gone), Stop::Lasting(Error::NoPlace { .. })));
