@@ -12,6 +12,7 @@ use serde_json::Value;
 /// Each crate, by the name of its folder, and the crates of the workspace that it may depend on.
 const FLOORS: &[(&str, &[&str])] = &[
     ("work", &[]),
+    ("storage", &["work"]),
     ("machine", &[]),
     ("farm", &["machine"]),
     ("probe", &["machine"]),
