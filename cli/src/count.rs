@@ -191,7 +191,7 @@ impl Args {
         let target = Target::of(&self.out)?;
         let lanes: Vec<Lane> = (samples.iter().zip(0u8..))
             .flat_map(|((_, files), sample)| {
-                files.iter().map(move |file| Lane { sample, files: LaneFiles::Single(file.clone()) })
+                files.iter().map(move |file| Lane::whole(sample, LaneFiles::Single(file.clone())))
             })
             .collect();
         let params = self.params(lanes.len())?;

@@ -87,7 +87,7 @@ mod tests {
         let (plain, gzip) = (folder.path().join("a"), folder.path().join("b"));
         std::fs::write(&plain, [b'@'; 1000]).unwrap();
         std::fs::write(&gzip, [0x1f, 0x8b].repeat(500)).unwrap();
-        let lanes = [Lane { sample: TUMOUR, files: LaneFiles::Pair(plain, gzip) }];
+        let lanes = [Lane::whole(TUMOUR, LaneFiles::Pair(plain, gzip))];
         assert_eq!(needed(&lanes, 0), 3120);
         assert_eq!(needed(&lanes, 2000), 2620);
         assert_eq!(needed(&lanes, 1 << 30), 0);

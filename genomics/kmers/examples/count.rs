@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let pairs = files.chunks_exact(2).zip(0..).map(|(pair, sample)| {
         let [one, two] = [&pair[0], &pair[1]].map(PathBuf::from);
-        Lane { sample, files: LaneFiles::Pair(one, two) }
+        Lane::whole(sample, LaneFiles::Pair(one, two))
     });
     let lanes: Vec<Lane> = pairs.collect();
 

@@ -83,7 +83,7 @@ impl Files {
                 text.extend([seq.as_slice(), b"\n+\n", qual.as_slice(), b"\n"].concat());
             }
             fs::write(&path, text).expect("written");
-            Lane { sample: sample as u8, files: LaneFiles::Interleaved(path) }
+            Lane::whole(sample as u8, LaneFiles::Interleaved(path))
         });
         Self { lanes: lanes.collect(), dir }
     }

@@ -24,7 +24,7 @@ fn lane(dir: &Path, sample: u8, pairs: usize, mut seq: impl FnMut() -> String) -
     }
     let path = dir.join(format!("{sample}.fq"));
     std::fs::write(&path, text).expect("written");
-    Lane { sample, files: LaneFiles::Interleaved(path) }
+    Lane::whole(sample, LaneFiles::Interleaved(path))
 }
 
 /// Most bytes allocated at a time while `work` runs, beyond those allocated before.

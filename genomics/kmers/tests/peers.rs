@@ -125,7 +125,7 @@ fn params(k: u32, threads: usize, memory: u64, work: &Path) -> CountParams {
 #[test]
 fn one_samples_counts_are_those_of_peers() {
     let (dir, [fastq, _]) = samples();
-    let lanes = [Lane { sample: 0, files: LaneFiles::Single(fastq.clone()) }];
+    let lanes = [Lane::whole(0, LaneFiles::Single(fastq.clone()))];
     for (name, peer) in PEERS {
         for k in [24, 25, 30, 31, 32] {
             let Some(expected) = peer(&fastq, k, 2, dir.path()) else {
@@ -170,7 +170,7 @@ fn bases_of_low_quality_are_foreign_letters_to_peers() {
     }
     fs::write(&marked, qualities).expect("written");
     fs::write(&masked, letters).expect("written");
-    let lanes = [Lane { sample: 0, files: LaneFiles::Single(marked) }];
+    let lanes = [Lane::whole(0, LaneFiles::Single(marked))];
     for (name, peer) in PEERS {
         let Some(expected) = peer(&masked, 31, 2, dir.path()) else {
             skipped("bases_of_low_quality_are_foreign_letters_to_peers", name);
@@ -186,7 +186,7 @@ fn bases_of_low_quality_are_foreign_letters_to_peers() {
 fn joint_counts_are_those_of_peers() {
     let (dir, files) = samples();
     let lanes =
-        [0u8, 1].map(|sample| Lane { sample, files: LaneFiles::Single(files[usize::from(sample)].clone()) });
+        [0u8, 1].map(|sample| Lane::whole(sample, LaneFiles::Single(files[usize::from(sample)].clone())));
     for (name, peer) in PEERS {
         for k in [24, 25, 30, 31, 32] {
             let mut expected = BTreeMap::<String, [u32; 2]>::new();
@@ -209,7 +209,7 @@ fn joint_counts_are_those_of_peers() {
 #[test]
 fn root_counters_are_those_of_kmc() {
     let (dir, [fastq, _]) = samples();
-    let lanes = [Lane { sample: 0, files: LaneFiles::Single(fastq.clone()) }];
+    let lanes = [Lane::whole(0, LaneFiles::Single(fastq.clone()))];
     for k in [25, 32] {
         let Some(expected) = by_kmc(&fastq, k, 1, dir.path()) else {
             return skipped("root_counters_are_those_of_kmc", "kmc");

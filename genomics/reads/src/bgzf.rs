@@ -4,7 +4,9 @@
 //! The reading thread gathers whole blocks into jobs and deals these to the inflating threads in turn; it takes them
 //! back in the same turn, so nothing has to be sorted and the number of jobs bounds the memory.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -29,6 +31,29 @@ pub(crate) fn block_size(header: &[u8]) -> Option<usize> {
     };
     let size = usize::from(u16::from_le_bytes([low, high])) + 1;
     (size >= HEADER + TRAILER).then_some(size)
+}
+
+/// Appends the content of the block at a byte of a file, and returns its size in bytes of the file; `None`, and nothing appended, when there is no block.
+pub(crate) fn read_block(file: &File, at: u64, content: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    let Some(size) = block_size_at(file, at)? else {
+        return Ok(None);
+    };
+    let mut block = vec![0; size as usize];
+    file.read_exact_at(&mut block, at)?;
+    if !inflate_block(&block, content, &mut Decompress::new(false)) {
+        inflate_member(&block, content)?;
+    }
+    Ok(Some(size))
+}
+
+/// Bytes of the block at a byte of a file, by its header; `None` when there is none.
+pub(crate) fn block_size_at(file: &File, at: u64) -> io::Result<Option<u64>> {
+    let mut header = [0; HEADER];
+    match file.read_exact_at(&mut header, at) {
+        Ok(()) => Ok(block_size(&header).map(|size| size as u64)),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// The content of the BGZF blocks at the start of `packed`.

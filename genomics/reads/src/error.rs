@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::span::Offset;
+
 /// Why reading or writing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -29,12 +31,14 @@ pub enum Error {
         fault: FileFault,
     },
     /// A FASTQ record is wrong.
-    #[error("{}: record {record}: {fault}", path.display())]
+    #[error("{}: record {record}{}: {fault}", path.display(), after(from))]
     Record {
         /// The file.
         path: PathBuf,
         /// Record number, from 1.
         record: u64,
+        /// Where in the file records are counted from; absent when that is its beginning.
+        from: Option<Box<Offset>>,
         /// What is wrong with it.
         fault: RecordFault,
     },
@@ -73,14 +77,16 @@ pub enum Error {
     },
     /// Two mate files hold different numbers of records.
     #[error(
-        "{}: ends after {records} records while {} goes on: mates are missing, give files that hold the same templates in the same order",
-        short.display(), long.display()
+        "{}: {}ends after {records} records while {}{} goes on: mates are missing, give files that hold the same templates in the same order",
+        short.display(), slice_from(from), if from.is_some() { "that of " } else { "" }, long.display()
     )]
     MatesMissing {
         /// The file that ends first.
         short: PathBuf,
         /// Records in it.
         records: u64,
+        /// Where the slice begins that these are counted in; absent for a whole file.
+        from: Option<Box<Offset>>,
         /// The file that goes on.
         long: PathBuf,
     },
@@ -92,8 +98,20 @@ impl Error {
     }
 
     pub(crate) fn record(path: &Path, record: u64, fault: RecordFault) -> Self {
-        Error::Record { path: path.into(), record, fault }
+        Error::Record { path: path.into(), record, from: None, fault }
     }
+}
+
+/// Where a record is counted from, unless that is the beginning of the file.
+fn after(from: &Option<Box<Offset>>) -> String {
+    from.as_deref()
+        .filter(|from| **from > Offset::default())
+        .map_or(String::new(), |from| format!(" after {from}"))
+}
+
+/// Which slice of a file is meant.
+fn slice_from(from: &Option<Box<Offset>>) -> String {
+    from.as_deref().map_or(String::new(), |from| format!("the slice from {from} on "))
 }
 
 /// What can be wrong with a whole file.
@@ -115,6 +133,21 @@ pub enum FileFault {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// Its slices were chosen when it had another size.
+    #[error(
+        "is {is} bytes long and was {was} when it was cut into slices: give the file as it was, or cut it again"
+    )]
+    Resized {
+        /// Bytes that it had.
+        was: u64,
+        /// Bytes that it has.
+        is: u64,
+    },
+    /// There is nothing that a slice could begin or end with where one does.
+    #[error(
+        "is not what it was when it was cut into slices, by what is at {0}: give the file as it was, or cut it again"
+    )]
+    Changed(Offset),
 }
 
 /// What can be wrong with a FASTQ record.

@@ -1,7 +1,7 @@
 //! How many bases files hold, as far as their sizes and a look at their beginnings tell.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
@@ -9,6 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::lane::Lane;
 use crate::packed_read::packed_bytes;
 use crate::source::is_regular;
+use crate::span::{Offset, Span};
 
 /// Bytes of text that are looked at, of all files together, and of one at least and at most.
 const LOOK: u64 = 32 << 20;
@@ -38,15 +39,15 @@ fn copied_at_most(Estimate { bases, reads, .. }: Estimate) -> u64 {
 }
 
 impl Estimate {
-    /// Of all files of all lanes: what their first few million letters hold, for each byte that these take on the disk, is taken for what the
-    /// whole file holds. A file that is looked at from end to end is known exactly. Pipes hold nothing, as nobody knows; of a file that shows no whole record,
+    /// Of all files of all lanes, or of the slices of them that are the lanes': what their first few million letters hold, for each byte that these take on the disk, is taken for what the
+    /// whole file holds, or the slice. A file that is looked at from end to end is known exactly. Pipes hold nothing, as nobody knows; of a file that shows no whole record,
     /// two bases a byte of gzip are assumed, two fifths a byte of plain text, and reads of 150 bases.
     pub fn of(lanes: &[Lane]) -> Estimate {
-        let paths: Vec<&Path> = lanes.iter().flat_map(Lane::paths).collect();
-        let look = (LOOK / paths.len().max(1) as u64).clamp(LEAST_LOOK, MOST_LOOK);
+        let parts: Vec<(&Path, Option<Span>)> = lanes.iter().flat_map(Lane::parts).collect();
+        let look = (LOOK / parts.len().max(1) as u64).clamp(LEAST_LOOK, MOST_LOOK);
         let mut all = Estimate::default();
-        for path in paths.into_iter().filter(|path| is_regular(path).unwrap_or(false)) {
-            let Estimate { bases, reads, copied } = of_file(path, look);
+        for (path, span) in parts.into_iter().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
+            let Estimate { bases, reads, copied } = of_file(path, span, look);
             all.bases += bases;
             all.reads += reads;
             all.copied += copied;
@@ -60,10 +61,16 @@ impl Estimate {
     }
 }
 
-/// By the first `look` bytes of a regular file's text.
-fn of_file(path: &Path, look: u64) -> Estimate {
-    let (size, seen) = match File::open(path).and_then(|file| Ok((file.metadata()?.len(), file))) {
-        Ok((size, file)) => (size, look_at(file, look)),
+/// By the first `look` bytes of the text of a regular file, or of a stretch of one.
+fn of_file(path: &Path, span: Option<Span>, look: u64) -> Estimate {
+    let from = span.map_or_else(Offset::default, |span| span.from);
+    let open = || {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from.byte))?;
+        Ok::<_, io::Error>((file.metadata()?.len(), file))
+    };
+    let (size, seen) = match open() {
+        Ok((size, file)) => (span.map_or(size, |span| span.bytes()), look_at(file, from, span, look)),
         Err(_) => return Estimate::default(),
     };
     let scaled = |n: u64| (n as f64 * size as f64 / seen.bytes as f64) as u64;
@@ -89,15 +96,22 @@ struct Seen {
     bytes: u64,
 }
 
-fn look_at(file: File, look: u64) -> Seen {
+fn look_at(file: File, from: Offset, span: Option<Span>, look: u64) -> Seen {
     let mut disk = Counted { inner: BufReader::with_capacity(CHUNK, file), used: 0 };
     let gzip = disk.fill_buf().is_ok_and(|head| head.starts_with(&[0x1f, 0x8b]));
+    let before = u64::from(from.within);
     let records = match gzip {
-        true => Records::of(MultiGzDecoder::new(&mut disk).take(look)),
-        false => Records::of(Read::take(&mut disk, look)),
+        // The look may go beyond a stretch of BGZF: what is seen there stands for the stretch as well.
+        true => {
+            let mut text = MultiGzDecoder::new(&mut disk);
+            // What cannot be read is told by whoever reads it.
+            let _ = io::copy(&mut text.by_ref().take(before), &mut io::sink());
+            Records::of(text.take(look))
+        }
+        false => Records::of(Read::take(&mut disk, span.map_or(look, |span| span.bytes().min(look)))),
     };
     let Records { seen, whole, text, .. } = records;
-    let bytes = (disk.used as f64 * whole as f64 / text.max(1) as f64).max(1.0) as u64;
+    let bytes = (disk.used as f64 * whole as f64 / (before + text).max(1) as f64).max(1.0) as u64;
     Seen { gzip, estimate: seen, bytes }
 }
 
@@ -241,7 +255,7 @@ mod tests {
     }
 
     fn of(path: PathBuf) -> Estimate {
-        Estimate::of(&[Lane { sample: TUMOUR, files: LaneFiles::Single(path) }])
+        Estimate::of(&[Lane::whole(TUMOUR, LaneFiles::Single(path))])
     }
 
     #[test]

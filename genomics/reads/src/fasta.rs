@@ -160,6 +160,7 @@ impl<F: FnMut(Part<'_>)> Parser<'_, F> {
     fn damaged(&self, damage: Damage) -> Error {
         let what = match damage {
             Damage::Io(source) => return Error::Read { path: self.path.into(), source },
+            Damage::Changed(at) => return Error::file(self.path, FileFault::Changed(at)),
             Damage::Truncated => "they end before their end".to_owned(),
             Damage::Corrupt(what) => what,
         };

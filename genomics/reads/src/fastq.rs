@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileFault, RecordFault, Shown};
 use crate::inflate::{Access, Damage, Inflate};
+use crate::span::Span;
 use genuma_work::Meter;
 
 pub(crate) use block::Block;
@@ -46,9 +47,14 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// Pairs with qualities, from regular files.
-    pub(crate) fn pairs() -> Self {
-        Terms { access: Access::default(), fasta: false, longest: MAX_PAIRED, chunk: CHUNK }
+    /// Pairs with qualities, from regular files, or from a stretch of one.
+    pub(crate) fn pairs(span: Option<Span>) -> Self {
+        Terms {
+            access: Access { span, ..Access::default() },
+            fasta: false,
+            longest: MAX_PAIRED,
+            chunk: CHUNK,
+        }
     }
 
     /// Reads of any kind.
@@ -94,7 +100,8 @@ impl<M: Deref<Target = Meter>> Stream<M> {
         let n = inflate.fill(&mut rest).map_err(|d| damaged(path, 1, d))?;
         rest.truncate(n);
         let Some(&first) = rest.first() else {
-            return Err(Error::file(path, FileFault::Empty));
+            let fault = terms.access.span.map_or(FileFault::Empty, |span| FileFault::Changed(span.from));
+            return Err(Error::file(path, fault));
         };
         let mark = if terms.fasta && first == b'>' { b'>' } else { b'@' };
         if first != mark || mark == b'@' {
@@ -199,6 +206,7 @@ fn is_line_end(b: &u8) -> bool {
 fn damaged(path: &Path, record: u64, damage: Damage) -> Error {
     let fault = match damage {
         Damage::Io(source) => return Error::Read { path: path.into(), source },
+        Damage::Changed(at) => return Error::file(path, FileFault::Changed(at)),
         Damage::Truncated => RecordFault::GzipTruncated,
         Damage::Corrupt(what) => RecordFault::GzipCorrupt(what),
     };

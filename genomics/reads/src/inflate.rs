@@ -1,4 +1,7 @@
 //! Bytes of a file, decompressed if need be: plain, gzip of one or more members, and BGZF (which is such a gzip).
+//!
+//! A stretch of BGZF is read as its blocks are from that in which it begins up to that in which it ends; of the first of them what lies before the stretch is left out, and
+//! of the last block, which is read by itself, only its beginning is handed out.
 
 use std::io::{self, BufReader, Chain, Cursor, PipeReader, Read};
 use std::ops::Deref;
@@ -10,6 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::bgzf::{self, Bgzf};
 use crate::error::{Error, FileFault};
 use crate::source::Source;
+use crate::span::{Offset, Span};
 use genuma_work::Meter;
 
 /// Bytes read from the disk at once.
@@ -25,11 +29,18 @@ pub(crate) struct Access {
     pub(crate) inflaters: usize,
     /// Pipes are welcome; waiting for one ends when the other end of this is dropped.
     pub(crate) pipes: Option<Arc<PipeReader>>,
+    /// The stretch that is read; absent for all of a file.
+    pub(crate) span: Option<Span>,
 }
 
 /// The content of a file; gzip is told by its first bytes, not by its name.
 pub(crate) struct Inflate<M> {
     stream: Kind<M>,
+    /// Bytes to leave out: those of the first block that lie before the stretch.
+    skip: usize,
+    /// Where the stretch begins, and where it ends if that is within a block.
+    from: Offset,
+    tail: Option<Offset>,
     /// Met after the last bytes handed out.
     damage: Option<Damage>,
 }
@@ -38,34 +49,44 @@ enum Kind<M> {
     Plain(Packed<M>),
     Gzip(Box<MultiGzDecoder<Packed<M>>>),
     Bgzf(Box<Bgzf<Packed<M>>>),
+    /// The beginning of the block that a stretch ends in.
+    Tail(Cursor<Vec<u8>>),
     /// The end, or what is between two kinds.
     Over,
 }
 
 impl<M: Deref<Target = Meter>> Inflate<M> {
-    /// Opens a file that has at least one byte.
+    /// Opens a file that has at least one byte, or a stretch of one.
     pub(crate) fn open(path: &Path, meter: M, access: &Access) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let source = Source::open(path, meter, access.pipes.as_ref())?;
+        let source = Source::open(path, access.span, meter, access.pipes.as_ref())?;
         let mut disk = BufReader::with_capacity(DISK_CHUNK, source);
         let mut head = Vec::new();
         // A pipe may give its first bytes one by one.
         disk.by_ref().take(bgzf::HEADER as u64).read_to_end(&mut head).map_err(unreadable)?;
-        if head.is_empty() {
+        let from = access.span.map_or_else(Offset::default, |span| span.from);
+        let tail = access.span.and_then(|span| span.to).filter(|to| to.within > 0);
+        if head.is_empty() && tail.is_none() {
             return Err(Error::file(path, FileFault::Empty));
         }
         if let Some(found) = other_compression(&head) {
             let remedy = "decompress it, or compress it with gzip or bgzip";
             return Err(Error::file(path, FileFault::Format { found, wanted: "gzip or plain text", remedy }));
         }
-        let (gzip, blocks) = (head.starts_with(&[0x1f, 0x8b]), bgzf::block_size(&head).is_some());
+        let gzip = head.starts_with(&[0x1f, 0x8b]);
+        // A stretch may lie in one block, which is then its last.
+        let blocks = bgzf::block_size(&head).is_some() || head.is_empty();
+        // Of nothing but BGZF can a stretch begin or end within a block, or a gzip be cut at all.
+        if access.span.is_some() && !blocks && (gzip || from.within > 0 || tail.is_some()) {
+            return Err(Error::file(path, FileFault::Changed(from)));
+        }
         let packed = Cursor::new(head).chain(disk);
         let stream = match (gzip, blocks) {
             (_, true) => Kind::Bgzf(Box::new(Bgzf::new(packed, access.inflaters))),
             (true, false) => Kind::Gzip(Box::new(MultiGzDecoder::new(packed))),
             (false, false) => Kind::Plain(packed),
         };
-        Ok(Inflate { stream, damage: None })
+        Ok(Inflate { stream, skip: usize::from(from.within), from, tail, damage: None })
     }
 
     /// Fills `buf` as far as the file reaches and returns how much that is.
@@ -79,11 +100,20 @@ impl<M: Deref<Target = Meter>> Inflate<M> {
                 Kind::Plain(stream) => (stream, false),
                 Kind::Gzip(stream) => (stream, true),
                 Kind::Bgzf(stream) => (stream, true),
+                Kind::Tail(stream) => (stream, true),
                 Kind::Over => break,
             };
             match stream.read(&mut buf[filled..]) {
-                Ok(0) => self.stream = self.after_end(),
-                Ok(n) => filled += n,
+                Ok(0) => match self.after_end() {
+                    Ok(stream) => self.stream = stream,
+                    Err(damage) => self.damage = Some(damage),
+                },
+                Ok(n) => {
+                    let skipped = self.skip.min(n);
+                    self.skip -= skipped;
+                    buf.copy_within(filled + skipped..filled + n, filled);
+                    filled += n - skipped;
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => self.damage = Some(Damage::of(e, gzip)),
             }
@@ -94,17 +124,37 @@ impl<M: Deref<Target = Meter>> Inflate<M> {
         }
     }
 
-    /// What follows the stream that has ended: blocks of BGZF may be followed by members that are none.
-    fn after_end(&mut self) -> Kind<M> {
-        let Kind::Bgzf(blocks) = std::mem::replace(&mut self.stream, Kind::Over) else {
-            return Kind::Over;
+    /// What follows the stream that has ended: blocks of BGZF may be followed by members that are none, and a stretch may end within the next block.
+    fn after_end(&mut self) -> Result<Kind<M>, Damage> {
+        let packed = match std::mem::replace(&mut self.stream, Kind::Over) {
+            Kind::Bgzf(blocks) => {
+                let (begun, packed) = blocks.into_rest();
+                if !begun.is_empty() {
+                    let (_, disk) = packed.into_inner();
+                    return Ok(Kind::Gzip(Box::new(MultiGzDecoder::new(Cursor::new(begun).chain(disk)))));
+                }
+                packed
+            }
+            Kind::Gzip(members) => members.into_inner(),
+            Kind::Plain(_) | Kind::Tail(_) | Kind::Over => return self.over(),
         };
-        let (begun, packed) = blocks.into_rest();
-        if begun.is_empty() {
-            return Kind::Over;
-        }
+        let Some(end) = self.tail.take() else {
+            return self.over();
+        };
         let (_, disk) = packed.into_inner();
-        Kind::Gzip(Box::new(MultiGzDecoder::new(Cursor::new(begun).chain(disk))))
+        let mut content = Vec::new();
+        let block = bgzf::read_block(disk.get_ref().file(), end.byte, &mut content);
+        let within = usize::from(end.within);
+        if block.map_err(|e| Damage::of(e, true))?.is_none() || content.len() < within {
+            return Err(Damage::Changed(end));
+        }
+        content.truncate(within);
+        Ok(Kind::Tail(Cursor::new(content)))
+    }
+
+    /// The end, unless it comes before the place where the stretch begins.
+    fn over(&self) -> Result<Kind<M>, Damage> {
+        if self.skip > 0 { Err(Damage::Changed(self.from)) } else { Ok(Kind::Over) }
     }
 }
 
@@ -117,6 +167,8 @@ pub(crate) enum Damage {
     Truncated,
     /// The gzip data are wrong: checksum, length, code or what follows the last member.
     Corrupt(String),
+    /// Nothing that a stretch can begin or end with is at this place, where one does.
+    Changed(Offset),
 }
 
 impl Damage {

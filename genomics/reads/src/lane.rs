@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
+use crate::span::Span;
 
 /// Sample number of the normal (germline) reads.
 pub const NORMAL: u8 = 0;
@@ -10,16 +13,18 @@ pub const NORMAL: u8 = 0;
 pub const TUMOUR: u8 = 1;
 
 /// Reads of one sample that lie together in one file or two.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
     /// [`NORMAL`] or [`TUMOUR`].
     pub sample: u8,
     /// Where the reads are.
     pub files: LaneFiles,
+    /// Which of the reads in the files these are; absent for all.
+    pub slice: Option<Slice>,
 }
 
 /// The files of a lane: FASTQ, plain or gzip.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaneFiles {
     /// Read 1 and read 2 in two files, in the same order.
     Pair(PathBuf, PathBuf),
@@ -27,6 +32,15 @@ pub enum LaneFiles {
     Interleaved(PathBuf),
     /// Reads whose mates do not matter: each comes as a pair whose second read is empty.
     Single(PathBuf),
+}
+
+/// A stretch of each file of a lane, which together hold some of its reads or pairs. See [`shards`](crate::shards).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Of the only or first file.
+    pub one: Span,
+    /// Of the file of read 2, for [`LaneFiles::Pair`].
+    pub two: Option<Span>,
 }
 
 /// How mates are laid out in the files of a list.
@@ -39,6 +53,11 @@ pub enum Layout {
 }
 
 impl Lane {
+    /// All reads of these files.
+    pub fn whole(sample: u8, files: LaneFiles) -> Lane {
+        Lane { sample, files, slice: None }
+    }
+
     /// The lanes of one sample from the list of files a user gave.
     ///
     /// # Errors
@@ -49,12 +68,12 @@ impl Lane {
         }
         match layout {
             Layout::Interleaved => {
-                Ok(files.iter().map(|f| Lane { sample, files: LaneFiles::Interleaved(f.clone()) }).collect())
+                Ok(files.iter().map(|f| Lane::whole(sample, LaneFiles::Interleaved(f.clone()))).collect())
             }
             Layout::Pairs => files
                 .chunks(2)
                 .map(|two| match two {
-                    [one, two] => Ok(Lane { sample, files: LaneFiles::Pair(one.clone(), two.clone()) }),
+                    [one, two] => Ok(Lane::whole(sample, LaneFiles::Pair(one.clone(), two.clone()))),
                     odd => Err(Error::Odd { path: odd[0].clone() }),
                 })
                 .collect(),
@@ -63,10 +82,50 @@ impl Lane {
 
     /// The files of the lane, one or two.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.parts().map(|(path, _)| path)
+    }
+
+    /// The files of the lane, one or two, each with the stretch of it that is the lane's; absent where that is the whole file.
+    pub fn parts(&self) -> impl Iterator<Item = (&Path, Option<Span>)> {
         let (one, two) = match &self.files {
             LaneFiles::Pair(one, two) => (one, Some(two)),
             LaneFiles::Interleaved(one) | LaneFiles::Single(one) => (one, None),
         };
-        std::iter::once(one).chain(two).map(PathBuf::as_path)
+        std::iter::once(one).chain(two).map(PathBuf::as_path).zip(self.spans())
     }
+
+    /// The stretches of its files; absent for whole files.
+    pub(crate) fn spans(&self) -> [Option<Span>; 2] {
+        [self.slice.map(|slice| slice.one), self.slice.and_then(|slice| slice.two)]
+    }
+
+    /// Bytes that the lane takes on the disk, compressed if its files are: of a slice its share of them.
+    ///
+    /// # Errors
+    /// A file that is missing, or another system error.
+    pub fn bytes(&self) -> Result<u64, Error> {
+        self.parts().map(|(path, span)| bytes_of(path, span)).sum()
+    }
+
+    /// An error met in a slice, with where its records are counted from.
+    pub(crate) fn located(&self, mut error: Error) -> Error {
+        let (path, from) = match &mut error {
+            Error::Record { path, from, .. } | Error::MatesMissing { short: path, from, .. } => (path, from),
+            _ => return error,
+        };
+        *from = self
+            .parts()
+            .find(|(own, _)| own == path)
+            .and_then(|(_, span)| span)
+            .map(|span| Box::new(span.from));
+        error
+    }
+}
+
+fn bytes_of(path: &Path, span: Option<Span>) -> Result<u64, Error> {
+    if let Some(span) = span {
+        return Ok(span.bytes());
+    }
+    let meta = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
+    Ok(meta.len())
 }

@@ -1,4 +1,6 @@
 //! Reads in. Modules in the order data flows through them.
+mod span;
+
 mod lane;
 
 mod source;
@@ -41,8 +43,9 @@ pub use batch::{Mate, Pair, PairBatch};
 pub use check::check_lanes;
 pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};
 pub use estimate::Estimate;
-pub use lane::{Lane, LaneFiles, Layout, NORMAL, TUMOUR};
+pub use lane::{Lane, LaneFiles, Layout, NORMAL, Slice, TUMOUR};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
+pub use span::{Offset, Span};
 pub use stream::{Cut, ReadLane, ReadStream, StreamOptions};
 pub use trim::{Trimmed, Trimmer};

@@ -37,9 +37,8 @@ where
     W: Fn(&mut S, &PairBatch) -> Result<(), E> + Sync,
     E: From<Error> + Send,
 {
-    for path in lanes.iter().flat_map(Lane::paths) {
-        let meta = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
-        meter.expect_bytes(meta.len());
+    for lane in lanes {
+        meter.expect_bytes(lane.bytes()?);
     }
     let sources: Vec<Source<'_>> = lanes.iter().map(|lane| Source::new(lane, meter)).collect();
     let stop = AtomicBool::new(false);
@@ -134,6 +133,10 @@ impl<'a> Source<'a> {
 
     /// Reads the lane's next batch; false when there is none left.
     fn fetch(&self, hands: &mut Hands) -> Result<bool, Error> {
+        self.read(hands).map_err(|error| self.lane.located(error))
+    }
+
+    fn read(&self, hands: &mut Hands) -> Result<bool, Error> {
         let Hands { blocks, batch } = hands;
         batch.clear();
         batch.sample = self.lane.sample;
@@ -181,14 +184,15 @@ impl<'a> Source<'a> {
     }
 
     fn open(&self) -> Result<First<'a>, Error> {
+        let [one, two] = self.lane.spans();
         let path = match &self.lane.files {
             LaneFiles::Interleaved(path) | LaneFiles::Single(path) => path,
             LaneFiles::Pair(path, mates) => {
-                *lock(&self.second) = Some(Stream::open(mates, self.meter, &Terms::pairs())?);
+                *lock(&self.second) = Some(Stream::open(mates, self.meter, &Terms::pairs(two))?);
                 path
             }
         };
-        let stream = Box::new(Stream::open(path, self.meter, &Terms::pairs())?);
+        let stream = Box::new(Stream::open(path, self.meter, &Terms::pairs(one))?);
         // Blocks of mates have to hold the same records, so bytes do not count.
         let limit = Limit { records: stream.block_records(), bytes: usize::MAX };
         Ok(First::Open { stream, limit })

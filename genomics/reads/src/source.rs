@@ -1,7 +1,7 @@
 //! Where bytes come from: regular files, and pipes, which must not keep a thread that nobody needs any more.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, PipeReader, Read};
+use std::io::{self, PipeReader, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,6 +13,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use crate::error::{Error, FileFault};
+use crate::span::Span;
 use genuma_work::Meter;
 
 /// Names the standard input in a list of files.
@@ -28,26 +29,41 @@ pub(crate) fn is_regular(path: &Path) -> io::Result<bool> {
     Ok(!is_stdin(path) && path.metadata()?.is_file())
 }
 
-/// An open file that counts what is read from it.
+/// An open file, or a stretch of one, that counts what is read from it.
 pub(crate) struct Source<M> {
     file: File,
     meter: M,
+    /// Bytes of the stretch that are still to be read; absent for a whole file.
+    left: Option<u64>,
     /// Present for anything but a regular file: its other end is dropped when nobody needs the bytes any more.
     stop: Option<Arc<PipeReader>>,
 }
 
 impl<M: Deref<Target = Meter>> Source<M> {
-    /// Opens a file; anything but a regular one only when there is a way to `stop` waiting for it.
-    pub(crate) fn open(path: &Path, meter: M, stop: Option<&Arc<PipeReader>>) -> Result<Self, Error> {
+    /// Opens a file, at the beginning of the stretch that is to be read; anything but a regular file only as a whole, and when there is a way to `stop` waiting
+    /// for it.
+    pub(crate) fn open(
+        path: &Path,
+        span: Option<Span>,
+        meter: M,
+        stop: Option<&Arc<PipeReader>>,
+    ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
         // Asked before opening, because opening a pipe that nobody writes to would wait for ever.
         if is_regular(path).map_err(unreadable)? {
-            let file = File::open(path).map_err(unreadable)?;
+            let mut file = File::open(path).map_err(unreadable)?;
             // Asks the kernel to read further ahead; what cannot do it reads on as before.
             let _ = fadvise(&file, 0, None, Advice::Sequential);
-            return Ok(Source { file, meter, stop: None });
+            if let Some(span) = span {
+                let (was, is) = (span.size, file.metadata().map_err(unreadable)?.len());
+                if was != is {
+                    return Err(Error::file(path, FileFault::Resized { was, is }));
+                }
+                file.seek(SeekFrom::Start(span.from.byte)).map_err(unreadable)?;
+            }
+            return Ok(Source { file, meter, left: span.map(|span| span.bytes()), stop: None });
         }
-        let Some(stop) = stop else {
+        let (Some(stop), None) = (stop, span) else {
             return Err(Error::file(path, FileFault::NotRegular));
         };
         let file = if is_stdin(path) {
@@ -56,7 +72,12 @@ impl<M: Deref<Target = Meter>> Source<M> {
             let flags = OFlags::NONBLOCK.bits() as i32;
             OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
-        Ok(Source { file: file.map_err(unreadable)?, meter, stop: Some(stop.clone()) })
+        Ok(Source { file: file.map_err(unreadable)?, meter, left: None, stop: Some(stop.clone()) })
+    }
+
+    /// The file itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Waits until there is something to read; false when nobody needs it any more.
@@ -79,6 +100,8 @@ impl<M: Deref<Target = Meter>> Source<M> {
 
 impl<M: Deref<Target = Meter>> Read for Source<M> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = self.left.map_or(buf.len(), |left| left.min(buf.len() as u64) as usize);
+        let buf = &mut buf[..left];
         loop {
             if let Some(stop) = &self.stop
                 && !self.wait(stop)?
@@ -89,7 +112,12 @@ impl<M: Deref<Target = Meter>> Read for Source<M> {
                 // Another reader of the same pipe was faster.
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock && self.stop.is_some() => {}
                 Err(e) => return Err(e),
+                Ok(0) if self.left.is_some() && !buf.is_empty() => {
+                    let what = "the file ends before the slice of it that is read";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
+                }
                 Ok(n) => {
+                    self.left = self.left.map(|left| left - n as u64);
                     self.meter.add_bytes(n as u64);
                     return Ok(n);
                 }

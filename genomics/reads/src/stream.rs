@@ -144,7 +144,7 @@ impl ReadStream {
     /// as a link, or as a copy. What is wrong with pipes is told by [`ReadStream::fill`].
     pub fn open(lanes: &[ReadLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Named)?;
-        let access = Access { inflaters: 0, pipes: Some(Arc::new(wake)) };
+        let access = Access { pipes: Some(Arc::new(wake)), ..Access::default() };
         check(lanes, &access, &options.meter)?;
 
         let ahead = options.ahead.max(1);
@@ -222,7 +222,7 @@ fn check(lanes: &[ReadLane], access: &Access, meter: &Meter) -> Result<(), Error
         let unreadable = |source| Error::Read { path: path.into(), source };
         if is_regular(path).map_err(unreadable)? {
             Stream::open(path, &Meter::default(), &terms)?;
-            regular.push(path);
+            regular.push((path, None));
             bytes += path.metadata().map_err(unreadable)?.len();
         } else {
             pipes += 1;
@@ -485,6 +485,7 @@ impl<'a> Output<'a> {
             return Err(Halt::Failed(Error::MatesMissing {
                 short: short.path.into(),
                 records: short.count(),
+                from: None,
                 long: long.path.into(),
             }));
         }

@@ -37,7 +37,7 @@ fn read(lanes: &[Lane], threads: usize) -> Seen {
 }
 
 fn pair(sample: u8, one: PathBuf, two: PathBuf) -> Lane {
-    Lane { sample, files: LaneFiles::Pair(one, two) }
+    Lane::whole(sample, LaneFiles::Pair(one, two))
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn reading(folder: &Folder, files: LaneFiles) -> String {
 
 /// What batches of pairs say, with one thread and with three.
 fn worked_on(folder: &Folder, files: LaneFiles) -> String {
-    let lanes = [Lane { sample: NORMAL, files }];
+    let lanes = [Lane::whole(NORMAL, files)];
     let [one, three] = [1, 3].map(|threads| {
         let read = for_each_batch(&lanes, threads, &Meter::default(), || (), |(), _| Ok::<(), Error>(()));
         said(folder, read.expect_err("the input is wrong"))
@@ -126,7 +126,7 @@ fn forms_of_names_that_are_fine() {
         let [a, b] = [one, two].map(|name| format!("@{name}\nACGT\n+{name}\nFFFF\n"));
         let files = LaneFiles::Pair(folder.write("1.fq", a), folder.write("2.fq", b));
         let read = for_each_batch(
-            &[Lane { sample: NORMAL, files }],
+            &[Lane::whole(NORMAL, files)],
             1,
             &Meter::default(),
             || 0,
@@ -319,8 +319,7 @@ fn files_that_are_not_fit() {
     assert_eq!(
         said(
             &folder,
-            check_lanes(&[Lane { sample: NORMAL, files: LaneFiles::Interleaved("/dev/null".into()) }])
-                .unwrap_err()
+            check_lanes(&[Lane::whole(NORMAL, LaneFiles::Interleaved("/dev/null".into()))]).unwrap_err()
         ),
         "/dev/null: is not a regular file: reads are read twice, so save them to a file first"
     );
@@ -347,8 +346,7 @@ fn files_given_twice() {
     assert_eq!(one.metadata().unwrap().len(), files[1].metadata().unwrap().len());
     check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap()).unwrap();
     // The same file as tumour and as normal.
-    let lanes =
-        [NORMAL, TUMOUR].map(|sample| Lane { sample, files: LaneFiles::Pair(one.clone(), two.clone()) });
+    let lanes = [NORMAL, TUMOUR].map(|sample| Lane::whole(sample, LaneFiles::Pair(one.clone(), two.clone())));
     assert_eq!(
         said(&folder, check_lanes(&lanes).unwrap_err()),
         "1.fq and 1.fq are the same reads: give each file once"
@@ -370,7 +368,7 @@ fn lists_of_files() {
     assert_eq!(interleaved.len(), 3);
     assert!(interleaved.iter().all(|lane| lane.sample == TUMOUR && lane.paths().count() == 1));
     let pairs = Lane::from_files(NORMAL, &files[..2], Layout::Pairs).unwrap();
-    assert_eq!(pairs, [Lane { sample: NORMAL, files: LaneFiles::Pair("a_1".into(), "a_2".into()) }]);
+    assert_eq!(pairs, [Lane::whole(NORMAL, LaneFiles::Pair("a_1".into(), "a_2".into()))]);
 }
 
 #[test]

@@ -193,6 +193,7 @@ pub(crate) fn pair_up(
     Err(Error::MatesMissing {
         short: paths[short].into(),
         records: blocks[short].before + both as u64,
+        from: None,
         long: paths[long].into(),
     })
 }

@@ -17,7 +17,7 @@ fn parsed(path: &Path, chunk: usize, limit: Limit) -> Outcome {
     let meter = Meter::default();
     let mut pairs = Vec::new();
     let mut run = || -> Result<(), Error> {
-        let terms = Terms { chunk, ..Terms::pairs() };
+        let terms = Terms { chunk, ..Terms::pairs(None) };
         let mut stream = Stream::open(path, &meter, &terms)?;
         let (mut block, mut batch) = (Block::default(), PairBatch::default());
         loop {
@@ -272,7 +272,7 @@ fn long_records_make_blocks_of_few() {
         let (seq, qual) = ("A".repeat(length), "F".repeat(length));
         std::fs::write(&path, format!("@r\n{seq}\n+\n{qual}\n")).unwrap();
         let meter = Meter::default();
-        let stream = Stream::open(&path, &meter, &Terms::pairs()).unwrap();
+        let stream = Stream::open(&path, &meter, &Terms::pairs(None)).unwrap();
         assert_eq!(stream.block_records(), expected, "reads of {length} bp");
     }
 }
