@@ -19,7 +19,10 @@ use genuma_work::Meter;
 
 pub(crate) use block::Block;
 use block::LINES;
-pub(crate) use record::{Place, Record, check_mates, is_iupac, pair_up, pair_up_interleaved, pair_up_single};
+pub(crate) use record::{
+    Place, Record, check_mates, is_iupac, is_printable, pair_up, pair_up_interleaved, pair_up_single,
+    template_name,
+};
 
 /// Bytes decompressed at once: measured best of 32, 64, 128 and 256 KiB.
 const CHUNK: usize = 128 << 10;

@@ -29,6 +29,8 @@ mod stream;
 
 mod check;
 
+mod shards;
+
 mod estimate;
 
 pub mod fasta;
@@ -46,6 +48,7 @@ pub use estimate::Estimate;
 pub use lane::{Lane, LaneFiles, Layout, NORMAL, Slice, TUMOUR};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
+pub use shards::{Sharding, Uncut, WhyUncut, shards};
 pub use span::{Offset, Span};
 pub use stream::{Cut, ReadLane, ReadStream, StreamOptions};
 pub use trim::{Trimmed, Trimmer};

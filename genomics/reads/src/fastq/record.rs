@@ -93,9 +93,7 @@ impl<'a> Place<'a> {
     pub(crate) fn view(&self) -> Record<'a> {
         let [header, seq, _, qual] = self.block.lines(self.index);
         let header = header.get(1..).unwrap_or_default();
-        let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
-        let (word, rest) = header.split_at(end);
-        let comment = rest.get(1..).unwrap_or_default();
+        let (word, comment) = words(header);
         let (name, number) = template(word, comment);
         Record { header, word, name, number, comment, mate: Mate { seq, qual } }
     }
@@ -129,8 +127,21 @@ pub(crate) fn is_iupac(b: u8) -> bool {
 }
 
 /// Whether a byte can be a quality, or stand in a name.
-pub(super) fn is_printable(q: u8) -> bool {
+pub(crate) fn is_printable(q: u8) -> bool {
     q.wrapping_sub(b'!') <= b'~' - b'!'
+}
+
+/// The first word of a header, without its mark, and what follows that and a blank.
+fn words(header: &[u8]) -> (&[u8], &[u8]) {
+    let end = header.iter().position(|b| matches!(b, b' ' | b'\t')).unwrap_or(header.len());
+    let (word, rest) = header.split_at(end);
+    (word, rest.get(1..).unwrap_or_default())
+}
+
+/// Template name of a header without its mark: mates have the same.
+pub(crate) fn template_name(header: &[u8]) -> &[u8] {
+    let (word, comment) = words(header);
+    template(word, comment).0
 }
 
 /// Template name and read number of a header: `name/1`, or `name 1:N:0:ACGT` (Casava 1.8), or just a name.
