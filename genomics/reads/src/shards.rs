@@ -45,9 +45,10 @@ impl Sharding {
     /// That there are fewer shards than were asked for, in a sentence; `None` if there are as many.
     pub fn shortfall(&self) -> Option<String> {
         let made = self.shards.len();
+        let shards = if made == 1 { "shard" } else { "shards" };
         (made < self.asked).then(|| {
             format!(
-                "{made} shards instead of {}: the reads cannot be cut into more (see each lane)",
+                "{made} {shards} instead of {}: the reads cannot be cut into more (see each lane)",
                 self.asked
             )
         })
@@ -270,12 +271,8 @@ fn places(
     let near = |part: &Part| part.span().from.byte + (part.span().bytes() as f64 * share) as u64;
     let found = match (&lane.files, parts) {
         (LaneFiles::Pair(..), [one, two]) => {
-            let near = near(one);
-            // Mates that lay further on, or less far, at the last cut still do.
-            let behind =
-                near.saturating_sub(last[0].byte) as f64 / (one.span().end() - last[0].byte).max(1) as f64;
-            let expected = last[1].byte + ((two.span().end() - last[1].byte) as f64 * behind) as u64;
-            cut::pair([one, two], near, expected).map(|found| found.map(|places| places.to_vec()))
+            let last = [last[0], last[1]];
+            cut::pair([one, two], near(one), last).map(|found| found.map(|places| places.to_vec()))
         }
         (LaneFiles::Interleaved(_), [one, ..]) => {
             cut::interleaved(one, near(one)).map(|found| found.map(|place| vec![place]))

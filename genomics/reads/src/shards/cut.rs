@@ -1,7 +1,8 @@
 //! Where a lane can be cut: records in a row near a byte of its first file, and the same names in a row in its second.
 //!
 //! A name is looked for in the second file near the share of its bytes that the place in the first one has of that, in a window that widens until it is found. It has to
-//! be followed by the names that follow in the first file, and to be found once in the window.
+//! be followed by the names that follow in the first file, and to be found once in the window. The share is reckoned from the last place that is known in both files, for reads
+//! 1 and 2 do not take the same share of their files everywhere.
 
 use std::io;
 
@@ -25,6 +26,8 @@ const LARGEST_SHARE: u64 = 8;
 const WIDER: u64 = 4;
 /// Bytes of text that one of BGZF is taken for.
 const PACKED: u64 = 4;
+/// How often the way from one place to the next is halved, where mates are too far from where they are expected.
+const HALVINGS: u32 = 4;
 /// Text of a window that is searched at once, in bytes.
 const SEARCHED: usize = 1 << 20;
 
@@ -87,8 +90,38 @@ fn first_of_pair(records: &[Found]) -> Result<usize, WhyUncut> {
     Ok(usize::from(!alike[0]))
 }
 
-/// A place between two records of the first file, near a byte of it, and the place between their mates in the second, which is sought from a byte of that on.
-pub(super) fn pair([one, two]: [&Part; 2], near: u64, expected: u64) -> Sought<[Offset; 2]> {
+/// A place between two records of the first file, near a byte of it, and the place between their mates in the second; both files have mates at the `last` places too.
+///
+/// Where the mates are too far from where they are expected, places between the last ones and these are found first, nearer and nearer to the last ones.
+pub(super) fn pair(parts: [&Part; 2], near: u64, last: [Offset; 2]) -> Sought<[Offset; 2]> {
+    let (mut known, mut halvings) = (last, 0);
+    // Bytes of the second file for one of the first: as in all that is left of them, and after a step as in that.
+    let mut rate = rate_between(last, parts.map(|part| Offset { byte: part.span().end(), within: 0 }));
+    loop {
+        let step = near.saturating_sub(last[0].byte) >> halvings;
+        let next = known[0].byte.saturating_add(step).min(near);
+        let expected = known[1].byte + (next.saturating_sub(known[0].byte) as f64 * rate) as u64;
+        match pair_near(parts, next, expected)? {
+            Ok(places) if next == near => return Ok(Ok(places)),
+            Ok(places) if places[0] > known[0] && places[1] > known[1] => {
+                rate = rate_between(known, places);
+                known = places;
+            }
+            Err(WhyUncut::NoMates) if halvings < HALVINGS && step > FIRST_REACH => halvings += 1,
+            Ok(_) => return Ok(Err(WhyUncut::NoMates)),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+}
+
+/// Bytes of the second file for one of the first, between two places in both.
+fn rate_between(from: [Offset; 2], to: [Offset; 2]) -> f64 {
+    let [one, two] = [0, 1].map(|file| to[file].byte.saturating_sub(from[file].byte) as f64);
+    two / one.max(1.0)
+}
+
+/// Same as [`pair`], the mates sought from one byte of the second file on.
+fn pair_near([one, two]: [&Part; 2], near: u64, expected: u64) -> Sought<[Offset; 2]> {
     let run = match run_near(one, near)? {
         Ok(run) => run,
         Err(why) => return Ok(Err(why)),
