@@ -6,6 +6,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use genuma_work::parallel::try_in_order;
@@ -14,6 +15,7 @@ use object_store::path::Path as Key;
 use object_store::{
     GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutOptions, PutPayload,
 };
+use tokio::time::timeout;
 
 use crate::draft::Draft;
 use crate::error::Error;
@@ -27,6 +29,8 @@ use crate::wire::{Client, beyond_the_end, said, stop};
 const MOST_PARTS: u64 = 10_000;
 /// How often an upload is begun anew when all its parts are there and it still cannot be completed.
 const UPLOADS: u32 = 3;
+/// How long an upload that failed is called off, at most.
+const ABORTING: Duration = Duration::from_secs(10);
 
 /// A bucket of objects.
 #[derive(Debug)]
@@ -342,7 +346,8 @@ impl Upload<'_> {
         });
         if done.is_err() {
             // Parts that stay behind cost something, but the error is what matters.
-            let _ = bucket.wait(parts.abort_multipart(&self.key, &id));
+            let abort = async { timeout(ABORTING, parts.abort_multipart(&self.key, &id)).await };
+            let _ = bucket.wait(abort);
         }
         done
     }
