@@ -6,6 +6,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use genuma_work::parallel::try_in_order;
@@ -14,10 +15,11 @@ use object_store::path::Path as Key;
 use object_store::{
     GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutOptions, PutPayload,
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use crate::draft::Draft;
 use crate::error::Error;
+use crate::network::Network;
 use crate::options::Options;
 use crate::place::{InBucket, is_name};
 use crate::retry::{Stop, Task, persist};
@@ -27,25 +29,17 @@ use crate::wire::{Client, beyond_the_end, said, stop};
 const MOST_PARTS: u64 = 10_000;
 /// How often an upload is begun anew when all its parts are there and it still cannot be completed.
 const UPLOADS: u32 = 3;
+/// How long an upload that failed is called off, at most.
+const ABORTING: Duration = Duration::from_secs(10);
 
 /// A bucket of objects.
 #[derive(Debug)]
 pub struct Bucket {
     place: InBucket,
     client: Client,
-    /// Serves connections. There until it is dropped.
-    runtime: Option<Runtime>,
+    network: Network,
     scratch: PathBuf,
     options: Options,
-}
-
-impl Drop for Bucket {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // A name that is being looked up is not waited for.
-            runtime.shutdown_background();
-        }
-    }
 }
 
 /// An object that was found.
@@ -61,13 +55,11 @@ pub struct Found {
 impl Bucket {
     pub fn open(place: InBucket, scratch: &Path, options: &Options) -> Result<Bucket, Error> {
         let client = Client::new(&place, options)?;
-        let runtime =
-            Builder::new_multi_thread().worker_threads(2).thread_name("storage").enable_all().build();
-        let runtime = Some(runtime.map_err(|e| Error::Settings {
+        let network = Network::start().map_err(|e| Error::Settings {
             place: place.to_string(),
-            why: format!("no threads for connections: {e}"),
-        })?);
-        Ok(Bucket { place, client, runtime, scratch: scratch.to_owned(), options: options.clone() })
+            why: format!("no thread for its connections: {e}"),
+        })?;
+        Ok(Bucket { place, client, network, scratch: scratch.to_owned(), options: options.clone() })
     }
 
     pub fn place(&self) -> &InBucket {
@@ -115,7 +107,8 @@ impl Bucket {
         let listed = self.persist(task, || {
             let listing = self.client.store.list_with_delimiter(prefix.as_ref());
             self.wait(listing).map_err(|e| self.stop(task, &e))
-        })?;
+        });
+        let listed = listed.map_err(|e| self.no_bucket(e))?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename());
         let mut names: Vec<String> = names.filter(|name| is_name(name)).map(str::to_owned).collect();
         names.sort_unstable();
@@ -236,11 +229,15 @@ impl Bucket {
         persist(self.options.patience, task, attempt)
     }
 
-    /// What a request comes to.
     fn wait<F: Future>(&self, request: F) -> F::Output {
-        match &self.runtime {
-            Some(runtime) => runtime.block_on(request),
-            None => unreachable!("the runtime is taken when the bucket is dropped"),
+        self.network.wait(request)
+    }
+
+    /// The error of a request that names no object that must be there: what is not found is the bucket, whatever the answer calls it.
+    fn no_bucket(&self, error: Error) -> Error {
+        match error {
+            Error::Missing { .. } => Error::NoPlace { place: self.place.to_string(), what: "bucket" },
+            other => other,
         }
     }
 }
@@ -306,6 +303,7 @@ impl Upload<'_> {
             let put = self.bucket.client.store.put_opts(&self.key, payload.clone(), PutOptions::default());
             self.bucket.wait(put).map(drop).map_err(|e| self.stop(&e))
         })
+        .map_err(|e| self.bucket.no_bucket(e))
     }
 
     fn in_parts(&self, len: u64) -> Result<(), Error> {
@@ -329,8 +327,9 @@ impl Upload<'_> {
 
     fn once_in_parts(&self, pieces: Pieces) -> Result<(), Error> {
         let (bucket, parts) = (self.bucket, &self.bucket.client.parts);
-        let id =
-            self.persist(|| bucket.wait(parts.create_multipart(&self.key)).map_err(|e| self.stop(&e)))?;
+        let begun =
+            self.persist(|| bucket.wait(parts.create_multipart(&self.key)).map_err(|e| self.stop(&e)));
+        let id = begun.map_err(|e| bucket.no_bucket(e))?;
         let send = |i: usize| -> Result<PartId, Error> {
             let payload = PutPayload::from(self.bytes(pieces.get(i))?);
             self.persist(|| {
@@ -347,7 +346,8 @@ impl Upload<'_> {
         });
         if done.is_err() {
             // Parts that stay behind cost something, but the error is what matters.
-            let _ = bucket.wait(parts.abort_multipart(&self.key, &id));
+            let abort = async { timeout(ABORTING, parts.abort_multipart(&self.key, &id)).await };
+            let _ = bucket.wait(abort);
         }
         done
     }

@@ -43,9 +43,15 @@ impl Folder {
 
     pub fn find(&self, name: &str) -> Result<Option<Found>, Error> {
         let path = self.0.join(name);
-        let file = match File::open(&path) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return self.check().map(|()| None),
-            file => file.map_err(Error::system("read", &path))?,
+        let file = match open(&path)? {
+            Some(file) => file,
+            None => {
+                self.check()?;
+                match open(&path)? {
+                    Some(file) => file,
+                    None => return Ok(None),
+                }
+            }
         };
         let metadata = file.metadata().map_err(Error::system("read", &path))?;
         if !metadata.is_file() {
@@ -79,14 +85,22 @@ impl Folder {
         }
     }
 
-    /// Fails if the folder is missing.
+    /// Fails if the folder is missing. To open it makes a network file system ask its server, and forget what it thought is not there.
     fn check(&self) -> Result<(), Error> {
-        match fs::metadata(&self.0) {
+        match File::open(&self.0) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 Err(Error::NoPlace { place: self.0.display().to_string(), what: "folder" })
             }
             found => found.map(drop).map_err(Error::system("read", &self.0)),
         }
+    }
+}
+
+/// None if there is nothing.
+fn open(path: &Path) -> Result<Option<File>, Error> {
+    match File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        file => file.map(Some).map_err(Error::system("read", path)),
     }
 }
 

@@ -14,6 +14,7 @@ mod place;
 mod draft;
 mod retry;
 mod wire;
+mod network;
 mod folder;
 mod bucket;
 mod depot;

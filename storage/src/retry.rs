@@ -8,6 +8,8 @@ use crate::error::Error;
 /// The first pause, and the longest.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(15);
+/// So many failures are not told.
+const EXPECTED: u32 = 3;
 /// How often the machine is asked for credentials that it may not have.
 const ASKED: u32 = 3;
 
@@ -54,7 +56,10 @@ pub fn persist<T>(
                     let (object, seconds) = (object.to_owned(), spent.as_secs());
                     return Err(Error::Failed { doing, object, said, tries, seconds });
                 }
-                tracing::warn!("cannot {doing} {object} yet: {said}; trying again");
+                // A busy storage refuses now and then: that is no news.
+                if tries > EXPECTED {
+                    tracing::warn!("cannot {doing} {object} yet: {said}; trying again");
+                }
             }
         }
         std::thread::sleep(pause);

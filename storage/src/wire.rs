@@ -48,13 +48,24 @@ impl Client {
             Provider::S3 => s3(place, options).map(Client::of),
             Provider::Google => google(place, options).map(Client::of),
         }
-        .map_err(|e| Error::Settings { place: place.to_string(), why: one_line(&innermost(&e).to_string()) })
+        .map_err(|e| Error::Settings {
+            place: place.to_string(),
+            why: setting(one_line(&innermost(&e).to_string())),
+        })
     }
 
     fn of(store: impl ObjectStore + Parts) -> Client {
         let store = Arc::new(store);
         Client { store: store.clone(), parts: store }
     }
+}
+
+/// Why there is no client, with what to do where that is not said.
+fn setting(why: String) -> String {
+    if why.contains("No CA certificates") {
+        return "the system has no CA certificates; install them (ca-certificates), or name a file of them in SSL_CERT_FILE".to_owned();
+    }
+    why
 }
 
 /// How connections behave unless the environment says otherwise.
@@ -183,7 +194,8 @@ pub fn stop(place: &InBucket, task: Task<'_>, error: &object_store::Error) -> St
         }
         _ => match (cause::<Answer>(error), cause::<HttpError>(error)) {
             (Some(answer), _) if answer.passes() => Stop::Passing(said),
-            (None, Some(_)) => Stop::Passing(said),
+            // A certificate that does not convince never will.
+            (None, Some(_)) if !said.contains("certificate") => Stop::Passing(said),
             _ => Stop::Lasting(Error::Refused { doing, object, said }),
         },
     }
@@ -282,6 +294,8 @@ mod tests {
         assert!(matches!(answer(400, "<Code>RequestTimeout</Code>"), Stop::Passing(_)));
         assert!(matches!(answer(400, "bad"), Stop::Lasting(Error::Refused { .. })));
         assert!(matches!(of("connection reset".into()), Stop::Passing(_)));
+        let forged = of("invalid peer certificate: UnknownIssuer".into());
+        assert!(matches!(forged, Stop::Lasting(Error::Refused { .. })));
         let asked = of("Error performing PUT http://169.254.169.254/latest/api/token: no route".into());
         assert!(matches!(asked, Stop::Nobody(Error::Credentials { .. })));
         let gone =

@@ -151,3 +151,12 @@ fn refusals_are_told() {
     fs::create_dir(folder.path().join("d")).unwrap();
     assert!(depot.find("d").unwrap_err().to_string().ends_with("not a file"));
 }
+
+#[test]
+fn all_can_be_shared_by_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Depot>();
+    shared::<genuma_storage::Entry>();
+    shared::<genuma_storage::Fetched>();
+    shared::<genuma_storage::Draft>();
+}
