@@ -3,9 +3,9 @@
 pub mod budget;
 mod lengths;
 mod outcome;
-mod outputs;
+pub mod outputs;
 pub mod room;
-mod watched;
+pub mod watched;
 mod why;
 
 use std::fs;
@@ -17,7 +17,7 @@ use clap::value_parser;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
 use genuma_somatic::outcome::Outcome;
-use genuma_somatic::pipeline::{Job, Means, Params};
+use genuma_somatic::pipeline::{Finished, Job, Means, Params};
 use genuma_work::clock::process_cost;
 use genuma_work::unit::Store;
 use tracing::{debug, info, warn};
@@ -26,6 +26,7 @@ use crate::failure::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::forecast::input;
 use crate::forecast::rates::MEASURED;
+use crate::parts::making::{self, Asked};
 use crate::report::markup::{counted, duration};
 use crate::{command, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
@@ -62,7 +63,10 @@ const LEAST_TUMOUR: u32 = 2;
     genuma call --tumor T1_1.fq.gz T1_2.fq.gz T2_1.fq.gz T2_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa --memory 8G --work /scratch/me/work -o calls\n  \
     Go on where an interrupted run stopped: the same command and\n    \
-    --resume"
+    --resume\n  \
+    On many machines, in 8 shards and 8 partitions, by Slurm (see also genuma step --help):\n    \
+    genuma call --plan run --shards 8 --parts 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
+    --reference ref.fa -o calls && sh run/submit.sh"
 )]
 pub struct Args {
     /// Reads of the tumour: files of read 1 and read 2 in turn, lane after lane
@@ -114,6 +118,20 @@ pub struct Args {
     /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
+
+    /// Do not call: write into this place what is to be done in parts, each by `genuma step` on any machine that sees it. A folder,
+    /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4, and at most 16G]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume"], help_heading = "In parts")]
+    plan: Option<String>,
+    /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
+    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=4096), help_heading = "In parts")]
+    shards: Option<u32>,
+    /// Partitions that the k-mers are counted in [default: as many as shards]
+    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "In parts")]
+    parts: Option<u32>,
+    /// Also write a script for Slurm, submit.sh: each kind of step an array job
+    #[arg(long, requires = "plan", help_heading = "In parts")]
+    sbatch: bool,
 }
 
 fn quality(text: &str) -> Result<f64, String> {
@@ -127,6 +145,11 @@ fn quality(text: &str) -> Result<f64, String> {
 pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut job = args.job()?;
+    if let Some(run) = &args.plan {
+        inspect(&job)?;
+        let Args { shards, parts, sbatch, out, .. } = &args;
+        return making::plan(&job, &Asked { run, shards: *shards, parts: *parts, sbatch: *sbatch, out });
+    }
     let inputs = job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref());
     let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
     apart.map_err(|e| Usage(e.to_string()))?;
@@ -158,6 +181,22 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     done.map(drop)
 }
 
+/// Writes the results of a call in parts into the folder `out`, which is made if it is missing, and says what was found.
+pub fn finish(
+    job: &Job,
+    out: &Path,
+    watched: &Watched,
+    judge: impl FnOnce() -> Result<Finished, genuma_somatic::pipeline::Error>,
+) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let _folder = OutFolder::open(out)?;
+    let outputs = Outputs::begin(out)?;
+    let outcome = outputs.write(job, &mut judge()?, watched)?;
+    caution(&outcome);
+    farewell(&outcome, out, start);
+    Ok(())
+}
+
 /// Runs the units and writes the results.
 fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
     let watched = Watched::start();
@@ -172,14 +211,26 @@ fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
 impl Args {
     /// The job as the library wants it.
     fn job(&self) -> anyhow::Result<Job> {
-        let all = lanes(&self.normal, &self.tumor, self.interleaved)?;
+        let all = match self.plan {
+            // Steps run in other folders.
+            Some(_) => lanes(&absolute(&self.normal)?, &absolute(&self.tumor)?, self.interleaved)?,
+            None => lanes(&self.normal, &self.tumor, self.interleaved)?,
+        };
         let params = Params {
             k: self.k,
             min_base_quality: self.min_base_quality,
             least_tumour: LEAST_TUMOUR,
             least_quality: self.min_quality,
         };
-        let means = means(self.threads, self.memory, self.scratch)?;
+        let means = match self.plan {
+            // Those of one step, on machines that may be others.
+            Some(_) => Means {
+                threads: self.threads.map_or(STEP_THREADS, usize::from),
+                memory: self.memory.unwrap_or(STEP_MEMORY),
+                scratch: u64::MAX,
+            },
+            None => means(self.threads, self.memory, self.scratch)?,
+        };
         check_lanes(&all)?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
@@ -199,6 +250,15 @@ pub fn lanes(normal: &[PathBuf], tumour: &[PathBuf], interleaved: bool) -> Resul
     let layout = if interleaved { Layout::Interleaved } else { Layout::Pairs };
     let lanes = |sample, files| Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()));
     Ok([lanes(NORMAL, normal)?, lanes(TUMOUR, tumour)?].concat())
+}
+
+/// What a step of a call in parts may use when nobody says.
+const STEP_THREADS: usize = 4;
+const STEP_MEMORY: u64 = 16 << 30;
+
+fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let absolute = |path: &PathBuf| std::path::absolute(path).with_context(|| path.display().to_string());
+    paths.iter().map(absolute).collect()
 }
 
 /// What a call may use when a user asks for this. What is free in the work folder is known when there is one.
@@ -270,6 +330,11 @@ impl Drop for OutFolder<'_> {
     }
 }
 
+/// How the files of a lane are called in a fingerprint.
+pub fn role(lane: &Lane) -> &'static str {
+    if lane.sample == TUMOUR { "tumour" } else { "normal" }
+}
+
 /// What the calls depend on.
 fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> anyhow::Result<String> {
     let Params { k, min_base_quality, least_tumour, least_quality } = params;
@@ -280,8 +345,7 @@ fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> any
         .parameter("min-quality", least_quality);
     for lane in lanes {
         for path in lane.paths() {
-            let role = if lane.sample == TUMOUR { "tumour" } else { "normal" };
-            fingerprint = fingerprint.file(role, path)?;
+            fingerprint = fingerprint.file(role(lane), path)?;
         }
     }
     let fingerprint = match reference {

@@ -27,14 +27,25 @@ impl Fingerprint {
     ///
     /// # Errors
     /// A file that cannot be looked at.
-    pub fn file(self, role: &str, path: &Path) -> anyhow::Result<Self> {
+    pub fn file(mut self, role: &str, path: &Path) -> anyhow::Result<Self> {
+        let line = Fingerprint::of_file(role, path)?;
+        // A string takes all that is written to it.
+        let _ = writeln!(self.0, "{line}");
+        Ok(self)
+    }
+
+    /// The line of a file.
+    ///
+    /// # Errors
+    /// A file that cannot be looked at.
+    pub fn of_file(role: &str, path: &Path) -> anyhow::Result<String> {
         let look = || -> std::io::Result<_> {
             let meta = fs::metadata(path)?;
             let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
             Ok((fs::canonicalize(path)?, meta.len(), changed))
         };
         let (path, bytes, changed) = look().with_context(|| format!("{}: cannot read", path.display()))?;
-        Ok(self.parameter(role, format!("{} of {bytes} bytes, changed at {changed} ns", path.display())))
+        Ok(format!("{role} {} of {bytes} bytes, changed at {changed} ns", path.display()))
     }
 
     /// All lines.

@@ -4,3 +4,4 @@ pub mod calibrate;
 pub mod input;
 pub mod model;
 pub mod rates;
+pub mod steps;

@@ -16,6 +16,7 @@ mod json;
 mod machine;
 mod man;
 mod memory;
+mod parts;
 mod plan;
 mod probe;
 mod progress;
@@ -25,6 +26,7 @@ mod run;
 mod simulate;
 mod sizes;
 mod stdout;
+mod step;
 mod topology;
 mod voice;
 
@@ -54,7 +56,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Call(call::Args),
+    Call(Box<call::Args>),
+    Step(step::Args),
     Plan(Box<plan::Args>),
     Count(count::Args),
     Query(query::Args),
@@ -78,7 +81,8 @@ fn main() -> ExitCode {
     cli.voice.set();
     failure::heed_threads();
     let done = signals::heed().context("signal handlers").and_then(|()| match cli.verb {
-        Verb::Call(args) => call::run(args),
+        Verb::Call(args) => call::run(*args),
+        Verb::Step(args) => step::run(&args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Count(args) => count::run(&args),
         Verb::Query(args) => query::run(&args),

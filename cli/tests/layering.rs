@@ -21,7 +21,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("kmers", &["work", "reads", "machine", "farm"]),
     ("mapper", &["work", "reads", "machine"]),
     ("align", &["work", "reads", "machine", "farm", "mapper"]),
-    ("somatic", &["work", "reads", "kmers", "align"]),
+    ("somatic", &["work", "storage", "reads", "kmers", "align"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),
     ("faults", &[]),

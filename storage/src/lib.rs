@@ -18,6 +18,7 @@ mod network;
 mod folder;
 mod bucket;
 mod depot;
+pub mod object;
 
 pub use depot::{Depot, Entry, Fetched};
 pub use draft::Draft;

@@ -143,7 +143,8 @@ impl Shelves {
             let mut open = self.lock(shelf);
             let Open { shelf, last } = &mut *open;
             if !last.is_empty() {
-                shelf.pieces.push(self.spill.write(last, PIECE)?);
+                // Nothing more is put there: so it takes no more place than it needs.
+                shelf.pieces.push(self.spill.write(last, last.len())?);
                 last.clear();
             }
             Ok(shelf.clone())

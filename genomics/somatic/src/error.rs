@@ -22,6 +22,9 @@ pub enum Error {
     /// What memory had no room for is not usable.
     #[error(transparent)]
     Spill(#[from] spill::Error),
+    /// What another step has left is missing or not usable, or a step cannot leave what it has.
+    #[error(transparent)]
+    Object(#[from] genuma_storage::object::Error),
     /// The input cannot give an answer.
     #[error("{0}")]
     Input(String),

@@ -46,5 +46,6 @@ mod passes;
 mod units;
 mod judge;
 pub mod pipeline;
+pub mod parts;
 
 pub use genuma_reads::packed_read as packed;

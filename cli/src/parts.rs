@@ -1,0 +1,116 @@
+//! The plan of a call in parts: what `genuma call --plan` writes, and every `genuma step` reads.
+
+pub mod making;
+mod sbatch;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use genuma_reads::Lane;
+use genuma_somatic::parts::{Kind, Parts};
+use genuma_storage::Depot;
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::Fingerprint;
+
+/// The object that holds it.
+pub const PLAN: &str = "plan.json";
+
+/// What is to be done, and all that steps have to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// Version of genuma that made it.
+    pub genuma: String,
+    /// Where it and all objects are: a folder, by its full path, or a bucket with a prefix.
+    pub run: String,
+    /// Folder of the results.
+    pub out: PathBuf,
+    /// Shards of the reads.
+    pub shards: u32,
+    /// Partitions of the k-mer space.
+    pub parts: u32,
+    /// The steps, by kind, each after those that it needs.
+    pub steps: Vec<Steps>,
+    /// The reads as they were given.
+    pub lanes: Vec<Lane>,
+    /// What the steps work on.
+    pub call: Parts,
+}
+
+/// All steps of a kind.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Steps {
+    /// What they are called.
+    pub name: String,
+    /// How many there are.
+    pub tasks: u32,
+    /// All steps of these names have to be done before.
+    pub after: Vec<String>,
+    /// Threads of one step.
+    pub threads: usize,
+    /// MiB of memory that one step may take.
+    pub memory_mb: u64,
+    /// Minutes that one step will hardly take.
+    pub minutes: u64,
+    /// MiB that one step may want in its own work folder.
+    pub scratch_mb: u64,
+}
+
+impl RunPlan {
+    /// The plan of a run, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read, is no plan, or was made by another version.
+    pub fn find(depot: &Depot) -> anyhow::Result<Option<RunPlan>> {
+        let Some(entry) = depot.find(PLAN)? else { return Ok(None) };
+        let text = entry.read(0..entry.len())?;
+        #[derive(Deserialize)]
+        struct Version {
+            genuma: String,
+        }
+        let version: Version =
+            serde_json::from_slice(&text).with_context(|| format!("{entry}: no plan of a run"))?;
+        let own = env!("CARGO_PKG_VERSION");
+        if version.genuma != own {
+            bail!(
+                "{entry}: made by genuma {}, this is {own}: use that version, or plan again in another place",
+                version.genuma
+            );
+        }
+        Ok(Some(serde_json::from_slice(&text).with_context(|| format!("{entry}: damaged; plan again"))?))
+    }
+
+    /// What steps of a kind may use.
+    ///
+    /// # Errors
+    /// The plan does not tell.
+    pub fn of(&self, kind: Kind) -> anyhow::Result<&Steps> {
+        let steps = self.steps.iter().find(|steps| steps.name == kind.name());
+        steps.with_context(|| format!("{}/{PLAN}: has no step {}; plan again", self.run, kind.name()))
+    }
+
+    /// Fails when a file is not what it was when the run was planned.
+    ///
+    /// # Errors
+    /// So it is, or it cannot be looked at.
+    pub fn check(&self, role: &str, path: &Path) -> anyhow::Result<()> {
+        let now = Fingerprint::of_file(role, path)?;
+        let then = |line: &&str| {
+            line.starts_with(&format!("{role} ")) && line.contains(&format!("{} of ", path.display()))
+        };
+        let mut lines = self.call.fingerprint.lines();
+        if lines.clone().any(|line| line == now) {
+            return Ok(());
+        }
+        match lines.find(then) {
+            Some(then) => bail!(
+                "{}: changed since the run was planned (now {now}, then {then}); plan again in another place",
+                path.display()
+            ),
+            None => bail!(
+                "{}: not the file of that name that the run was planned with (now {now}); plan again in another place",
+                path.display()
+            ),
+        }
+    }
+}
