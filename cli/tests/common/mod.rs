@@ -198,6 +198,25 @@ pub fn gzip(path: PathBuf, bytes: &[u8]) -> PathBuf {
     path
 }
 
+/// Writes a file in blocks of BGZF and gives its path back.
+pub fn bgzip(path: PathBuf, bytes: &[u8]) -> PathBuf {
+    let mut file = Vec::new();
+    // The last one is empty: it marks the end.
+    for content in bytes.chunks(0xff00).chain([&b""[..]]) {
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), Compression::fast());
+        let packed = deflate.write_all(content).and_then(|()| deflate.finish()).expect("memory");
+        let mut sum = flate2::Crc::new();
+        sum.update(content);
+        file.extend([0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0]);
+        file.extend((packed.len() as u16 + 25).to_le_bytes());
+        file.extend(packed);
+        file.extend(sum.sum().to_le_bytes());
+        file.extend((content.len() as u32).to_le_bytes());
+    }
+    fs::write(&path, file).expect("a file");
+    path
+}
+
 /// The records of a FASTQ text, four lines each.
 pub fn records(fastq: &[u8]) -> Vec<&[u8]> {
     let mut ends =
