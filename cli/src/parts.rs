@@ -56,6 +56,13 @@ pub struct Steps {
     pub scratch_mb: u64,
 }
 
+impl Steps {
+    /// MiB to ask a scheduler for: beside what genuma may take, what the kernel takes for it.
+    pub fn asked_mb(&self) -> u64 {
+        self.memory_mb + self.memory_mb / 10 + 128
+    }
+}
+
 impl RunPlan {
     /// The plan of a run, if there is one.
     ///

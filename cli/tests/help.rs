@@ -7,8 +7,9 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "call",
+    "step",
     "plan",
     "count",
     "query",

@@ -8,49 +8,63 @@ use super::{RunPlan, Steps};
 /// The object that holds it.
 pub const SCRIPT: &str = "submit.sh";
 
+/// What comes before the jobs; `{genuma}` and `{run}` are words that a shell takes as they are.
+const HEAD: &str = r#"#!/bin/sh
+# Submits this call to Slurm, a job a kind of step; made by genuma call --plan --sbatch. Prints the jobs' numbers.
+# May be run again after a failure: steps that are done end at once.
+#
+# usage: [SBATCH_ARGS='--partition=long --account=me'] [GENUMA_SCRATCH=/scratch] [GENUMA=program] sh submit.sh
+#
+# SBATCH_ARGS: more options for each sbatch, split at spaces; they win over those of the plan. Slurm's own SBATCH_PARTITION,
+# SBATCH_ACCOUNT, SBATCH_QOS work too. GENUMA_SCRATCH: a disk of the nodes for what has no room in memory.
+set -eu
+GENUMA=${GENUMA:-{genuma}}
+RUN={run}
+export GENUMA
+
+# What a job does: Slurm starts a copy of this file.
+if [ "${1-}" = task ]; then
+  exec "$GENUMA" step "$RUN" "$2" "$SLURM_ARRAY_TASK_ID" --threads "$SLURM_CPUS_PER_TASK" \
+    ${GENUMA_SCRATCH:+--work "$GENUMA_SCRATCH"}
+fi
+
+# Before sbatch: a log's folder that is missing fails a job without a word.
+mkdir -p "$RUN/logs"
+jobs=
+job=
+after=
+
+# submit STEP TASKS THREADS MB MINUTES; it waits for the job in $after.
+submit() {
+  # Jobs that can never start, because one before them failed, go (--kill-on-invalid-dep); without all jobs none stays.
+  # shellcheck disable=SC2086 # options, split at spaces
+  job=$(sbatch --parsable --requeue --open-mode=append --kill-on-invalid-dep=yes --job-name="genuma-$1" \
+    --output="$RUN/logs/$1-%A_%a.log" --array="1-$2" ${after:+"--dependency=afterok:$after"} \
+    --cpus-per-task="$3" --mem="$4M" --time="$5" ${SBATCH_ARGS-} "$0" task "$1") || {
+    if [ -n "$jobs" ]; then scancel $jobs; fi
+    echo "submit.sh: step $1 could not be submitted: no job of this call stays" >&2
+    exit 1
+  }
+  job=${job%%;*}
+  jobs="$jobs $job"
+  echo "$1 $job"
+}
+"#;
+
 /// A script for `sh` that submits all steps, done by the program at `genuma`.
 pub fn script(plan: &RunPlan, genuma: &Path) -> String {
-    let (run, genuma) = (quoted(&plan.run), quoted(&genuma.display().to_string()));
-    let mut text = format!(
-        "#!/bin/sh\n\
-         # A call of genuma in {} shards and {} partitions. Submit it with: sh {}\n\
-         # Options for all jobs: SBATCH_ARGS='--partition short --account me', or Slurm's own SBATCH_... variables.\n\
-         # Steps that are done are not done again: after a failure submit it once more.\n\
-         set -eu\n\
-         RUN={run}\n\
-         GENUMA=${{GENUMA:-{genuma}}}\n\
-         mkdir -p \"$RUN/logs\"\n\n\
-         # submit NAME TASKS AFTER CPUS MIB MINUTES: prints the job's number.\n\
-         submit() {{\n\
-         \x20 name=$1 tasks=$2 after=$3 cpus=$4 mib=$5 minutes=$6\n\
-         \x20 # shellcheck disable=SC2086\n\
-         \x20 job=$(sbatch ${{SBATCH_ARGS:-}} --parsable --requeue --job-name \"genuma-$name\" --array \"1-$tasks\" \\\n\
-         \x20   ${{after:+--dependency \"afterok:$after\" --kill-on-invalid-dep yes}} --cpus-per-task \"$cpus\" --mem \"${{mib}}M\" --time \"$minutes\" \\\n\
-         \x20   --output \"$RUN/logs/$name-%a.%A.log\" --open-mode append <<EOF\n\
-         #!/bin/sh\n\
-         exec \"$GENUMA\" step \"$RUN\" $name \\$SLURM_ARRAY_TASK_ID --threads $cpus\n\
-         EOF\n\
-         \x20 )\n\
-         \x20 job=${{job%%;*}}\n\
-         \x20 echo \"$name: job $job, $tasks task(s)\" >&2\n\
-         \x20 echo \"$job\"\n\
-         }}\n\n",
-        plan.shards,
-        plan.parts,
-        quoted(&format!("{}/{SCRIPT}", plan.run)),
-    );
-    for Steps { name, tasks, after, threads, memory_mb, minutes, .. } in &plan.steps {
-        let after = after.first().map_or_else(|| "''".to_owned(), |name| format!("\"${name}\""));
-        // Beside what genuma may take, the kernel's own for the job.
-        let mib = memory_mb + memory_mb / 10 + 128;
-        // A string takes all that is written to it.
-        let _ = writeln!(text, "{name}=$(submit {name} {tasks} {after} {threads} {mib} {minutes})");
-    }
-    let last = plan.steps.last().map_or("", |steps| &steps.name);
-    text + &format!(
-        "echo \"results of job ${last}: {}\"\n",
-        quoted(&plan.out.display().to_string()).replace('"', "\\\"")
-    )
+    let words = HEAD
+        .replace("{genuma}", &quoted(&genuma.display().to_string()))
+        .replace("{run}", &quoted(&plan.run));
+    let job = |text: String, steps: &Steps| {
+        let Steps { name, tasks, threads, minutes, .. } = steps;
+        let after = if steps.after.is_empty() { "" } else { "after=$job\n" };
+        format!("{text}\n{after}submit {name} {tasks} {threads} {} {minutes}", steps.asked_mb())
+    };
+    let mut text = plan.steps.iter().fold(words, job);
+    // A string takes all that is written to it.
+    let _ = writeln!(text);
+    text
 }
 
 /// A word that a shell takes as it is.
