@@ -22,8 +22,8 @@ use crate::{command, sizes, voice};
 
 /// Do one step of a call that was planned with `genuma call --plan`, on any machine that sees the place of the run.
 ///
-/// The steps are, in this order: scatter (one a shard), count (one a partition), label (one a shard), assemble, place, recruit (one
-/// a shard), finish. All of one name may run at once; those of the next need all of them. Each leaves one object in the place of
+/// The steps are, in this order: scatter (one a shard), count (one a partition), pick, label (one a shard), assemble, place, recruit
+/// (one a shard), finish. All of one name may run at once; those of the next need all of them. Each leaves one object in the place of
 /// the run, whole or not at all: it may be killed and done again, or done twice at once. What is done already is not done again.
 ///
 /// Without a name: says what is done.
@@ -35,7 +35,7 @@ use crate::{command, sizes, voice};
     genuma call --plan run --shards 4 --parts 8 --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa -o calls\n    \
     for i in 1 2 3 4; do genuma step run scatter $i; done\n    \
-    for i in 1 2 3 4 5 6 7 8; do genuma step run count $i; done\n    \
+    for i in 1 2 3 4 5 6 7 8; do genuma step run count $i; done; genuma step run pick\n    \
     for i in 1 2 3 4; do genuma step run label $i; done\n    \
     genuma step run assemble; genuma step run place\n    \
     for i in 1 2 3 4; do genuma step run recruit $i; done\n    \
@@ -47,7 +47,7 @@ pub struct Args {
     /// Place of the run: a folder, s3://bucket/prefix or gs://bucket/prefix
     run: String,
     /// Step to do; without it, what is done is told
-    #[arg(value_parser = ["scatter", "count", "label", "assemble", "place", "recruit", "finish"])]
+    #[arg(value_parser = ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"])]
     step: Option<String>,
     /// Of which shard or partition, from 1 on; steps that there is one of need none
     #[arg(value_name = "NUMBER")]
@@ -177,7 +177,7 @@ fn check(plan: &RunPlan, step: Step) -> anyhow::Result<()> {
         }
     }
     match &plan.call.reference {
-        Some(path) if matches!(step.kind, Kind::Count | Kind::Place | Kind::Finish) => {
+        Some(path) if matches!(step.kind, Kind::Pick | Kind::Place | Kind::Finish) => {
             plan.check("reference", path)
         }
         _ => Ok(()),

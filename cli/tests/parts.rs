@@ -41,7 +41,7 @@ struct Run {
 }
 
 /// All steps, by name: those of each need all of those before.
-const STEPS: [&str; 7] = ["scatter", "count", "label", "assemble", "place", "recruit", "finish"];
+const STEPS: [&str; 8] = ["scatter", "count", "pick", "label", "assemble", "place", "recruit", "finish"];
 
 impl Run {
     /// Plans a call in a new folder.
@@ -130,7 +130,7 @@ fn shards_and_partitions_do_not_show() {
         STEPS.iter().for_each(|step| run.all(step));
         assert_same(&run.out, called());
         let left = names(Path::new(&run.place));
-        let objects = shards * 3 + parts + 2 + 1;
+        let objects = shards * 3 + parts + 3 + 1;
         assert_eq!(left.len(), objects as usize, "{left:?}");
         assert!(names(run.out.parent().expect("a folder")).iter().all(|name| !name.starts_with('.')));
     }

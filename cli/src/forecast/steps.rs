@@ -23,7 +23,7 @@ pub struct Need {
 }
 
 /// Share of counting that is scattering, as measured (docs/cluster.md).
-const SCATTER: f64 = 0.7;
+const SCATTER: f64 = 0.65;
 /// Bytes of k-mers for each base of the reads.
 const KMER_BYTES: f64 = 1.0;
 /// What steps take beyond what is expected: shards and partitions are not all of a size, and machines not all as fast.
@@ -55,13 +55,12 @@ impl Given {
                     (of("count", SCATTER / shards).0, base + kmers + least, kmers)
                 }
                 Kind::Count => {
-                    let reference = of("reference", 0.5).0;
-                    let known = if self.reference.is_some() { letters + 1.2 * letters / parts } else { 0.0 };
-                    (
-                        of("count", (1.0 - SCATTER) / parts).0 + reference,
-                        base + known + 64e6 * threads as f64,
-                        0.0,
-                    )
+                    let picks = 1.2 * letters / parts;
+                    (of("count", (1.0 - SCATTER) / parts).0, base + picks + 64e6 * threads as f64, 0.0)
+                }
+                Kind::Pick => {
+                    let scan = rates.scan * letters / 1e9;
+                    (of("reference", 0.5).0 + scan, base + letters + 1.2 * letters + picks, 0.0)
                 }
                 Kind::Label => (of("assemble", 0.7 / shards).0, base + picks, 0.0),
                 Kind::Assemble => {
@@ -75,7 +74,7 @@ impl Given {
             };
             let needed = ((peak * MARGIN) as u64).max(LEAST).max(least_for(threads, None));
             // As much as was allowed does for any step, if it does for the reference.
-            let floor = if matches!(kind, Kind::Place | Kind::Finish) {
+            let floor = if matches!(kind, Kind::Pick | Kind::Place | Kind::Finish) {
                 least_for(threads, self.reference)
             } else {
                 0

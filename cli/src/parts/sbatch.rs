@@ -53,9 +53,8 @@ submit() {
 
 /// A script for `sh` that submits all steps, done by the program at `genuma`.
 pub fn script(plan: &RunPlan, genuma: &Path) -> String {
-    let words = HEAD
-        .replace("{genuma}", &quoted(&genuma.display().to_string()))
-        .replace("{run}", &quoted(&plan.run));
+    let words =
+        HEAD.replace("{genuma}", &quoted(&genuma.display().to_string())).replace("{run}", &quoted(&plan.run));
     let job = |text: String, steps: &Steps| {
         let Steps { name, tasks, threads, minutes, .. } = steps;
         let after = if steps.after.is_empty() { "" } else { "after=$job\n" };

@@ -278,8 +278,10 @@ impl Counting<'_> {
         let scratch = self.params.scratch;
         let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
         let (used, made) = in_parts(self.wanted(&expected)?, &done, one, too_large)?;
-        let shares = loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made);
-        self.join(shares.collect(), recorded)
+        let shares: Vec<Share> =
+            loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made).collect();
+        let parts = shares.len() as u64;
+        self.join(sum(shares)?, parts, recorded)
     }
 
     /// As many partitions as are expected to suffice.
@@ -361,7 +363,9 @@ impl Counting<'_> {
             |kmers| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
         )?;
         let (trimmed, recorders) = told(recordings);
-        Ok((self.share(part, counted, trimmed, rule.get())?, recorders))
+        let mut share = self.share(part, counted, trimmed, rule.get())?;
+        self.leave_out_known(&mut share)?;
+        Ok((share, recorders))
     }
 
     /// The rule by which k-mers are picked when there are so many of each sample in all, and other partitions have left so many picks of which the normal
@@ -392,18 +396,13 @@ impl Counting<'_> {
                 return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
             }
         }
-        let (mut picks, unknown) = (counted.picks, rule.map_or(0, Select::unknown));
-        // If there are too many, all of them go.
-        let few = unknown <= self.most_unknown();
-        let known = self.reference.filter(|_| few).map(|path| self.leave_out_known(&mut picks, path));
-        let known = known.transpose()?.unwrap_or(0);
         Ok(Share {
             part,
-            picks,
+            picks: counted.picks,
             spectra: counted.spectra,
             strangers: rule.map_or(0, Select::strangers),
-            unknown,
-            known,
+            unknown: rule.map_or(0, Select::unknown),
+            known: 0,
             spilled: stats.spill_peak,
             read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
         })
@@ -449,27 +448,34 @@ impl Counting<'_> {
     /// # Errors
     /// None, or of different reads.
     pub fn together(&self, shares: Vec<Share>) -> Result<Counts, Error> {
-        self.join(shares, Recorded::InShards)
+        let parts = shares.len() as u64;
+        let mut all = sum(shares)?;
+        self.leave_out_known(&mut all)?;
+        self.join(all, parts, Recorded::InShards)
     }
 
-    /// Leaves out what only the normal lacks: picks whose middle it does not know and which the reference has. Says how many.
-    fn leave_out_known(&self, picks: &mut Vec<Pick>, reference: &Path) -> Result<u64, Error> {
+    /// Leaves out what only the normal lacks: picks whose middle it does not know and which the reference has.
+    fn leave_out_known(&self, share: &mut Share) -> Result<(), Error> {
+        let Some(path) = self.reference else { return Ok(()) };
+        if share.unknown > self.most_unknown() {
+            // All of them go.
+            return Ok(());
+        }
         let meter = Arc::new(Meter::of("the reference"));
         meter.expect_bytes(self.genome_bases.unwrap_or(0));
         self.watch.begins("count, against the reference", Some(meter.clone()));
+        let picks = &mut share.picks;
         let unknown: Vec<u64> = picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
         let sought = Sought::new(self.params.k, unknown.into_iter());
-        let known = known(reference, &sought, self.params.threads, &meter)?;
+        let known = known(path, &sought, self.params.threads, &meter)?;
         let (before, mut known) = (picks.len(), known.into_iter());
         picks.retain(|pick| pick.parting() || !known.next().unwrap_or(false));
-        Ok((before - picks.len()) as u64)
+        share.known += (before - picks.len()) as u64;
+        Ok(())
     }
 
     /// What all partitions say together.
-    fn join(&self, shares: Vec<Share>, recorded: Recorded) -> Result<Counts, Error> {
-        let parts = shares.len() as u64;
-        let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
-        let all = all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))?;
+    fn join(&self, all: Share, parts: u64, recorded: Recorded) -> Result<Counts, Error> {
         let Share {
             mut picks,
             spectra,
@@ -531,6 +537,12 @@ impl Counting<'_> {
         };
         Ok(Counts { picks, spectra, bases, strangers, trimmed, copied, ledger })
     }
+}
+
+/// All partitions together.
+fn sum(shares: Vec<Share>) -> Result<Share, Error> {
+    let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
+    all.unwrap_or_else(|| Err(Error::Input("nothing was counted".into())))
 }
 
 impl Share {
@@ -599,7 +611,7 @@ mod tests {
             let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
             Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, known: 0, spilled: 0, read }
         };
-        counting.join(vec![share(5000), share(0)], Recorded::NoRoom(0)).unwrap()
+        counting.join(sum(vec![share(5000), share(0)]).unwrap(), 2, Recorded::NoRoom(0)).unwrap()
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! scatter, a shard of the reads each ─→ k-mers by partition, a packed copy of the shard
-//! count, a partition each             ─→ picks, spectra
+//! count, a partition each             ─→ its picks, spectra
+//! pick                                ─→ all picks, without what the reference has
 //! label, a shard each                 ─→ the tumour's pairs that carry picks, on piles
 //! assemble                            ─→ contigs
 //! place                               ─→ where they lie, what differs, by what their reads are known
@@ -66,8 +67,10 @@ pub struct Parts {
 pub enum Kind {
     /// Reads of a shard → k-mers by partition, a packed copy.
     Scatter,
-    /// k-mers of a partition → picks.
+    /// k-mers of a partition → its picks.
     Count,
+    /// Picks of all partitions → those that are looked for.
+    Pick,
     /// Reads of a shard → pairs that carry picks.
     Label,
     /// Pairs → contigs.
@@ -90,6 +93,7 @@ impl Kind {
         match self {
             Kind::Scatter => "scatter",
             Kind::Count => "count",
+            Kind::Pick => "pick",
             Kind::Label => "label",
             Kind::Assemble => "assemble",
             Kind::Place => "place",
@@ -128,8 +132,10 @@ pub struct Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Assemble | Kind::Place | Kind::Finish => f.write_str(self.kind.name()),
-            kind => write!(f, "{} {}", kind.name(), self.number),
+            kind if kind.is_of_shard() || kind == Kind::Count => {
+                write!(f, "{} {}", kind.name(), self.number)
+            }
+            kind => f.write_str(kind.name()),
         }
     }
 }
@@ -139,8 +145,7 @@ impl Step {
     pub fn object(self) -> Option<String> {
         match self.kind {
             Kind::Finish => None,
-            Kind::Assemble | Kind::Place => Some(self.kind.name().to_owned()),
-            kind => Some(format!("{}-{}", kind.name(), self.number)),
+            _ => Some(self.to_string().replace(' ', "-")),
         }
     }
 }
@@ -245,6 +250,7 @@ impl Stepping<'_> {
         match step.kind {
             Kind::Scatter => self.scatter(step),
             Kind::Count => self.count(step),
+            Kind::Pick => self.pick(step),
             Kind::Label => self.label(step),
             Kind::Assemble => self.assemble(step),
             Kind::Place => self.place(step),
@@ -322,11 +328,18 @@ impl Stepping<'_> {
         })
     }
 
-    /// What all partitions say together.
+    fn pick(&self, step: Step) -> Result<(), Error> {
+        self.leave(step, |_| {
+            self.watch.begins(&step.to_string(), None);
+            let shares = self.parts.steps(Kind::Count).map(|step| self.value(step));
+            let shares: Vec<Share> = shares.collect::<Result<_, _>>()?;
+            Ok(self.counting(&[], Part::WHOLE).together(shares)?)
+        })
+    }
+
+    /// What counting says.
     fn counts(&self) -> Result<Counts, Error> {
-        let steps = self.parts.steps(Kind::Count);
-        let shares = steps.map(|step| self.value::<Share>(step)).collect::<Result<_, _>>()?;
-        Ok(self.counting(&[], Part::WHOLE).together(shares)?)
+        self.value(Step { kind: Kind::Pick, number: 1 })
     }
 
     /// The packed copy of a shard's reads.
