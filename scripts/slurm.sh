@@ -2,7 +2,7 @@
 # A Slurm of one's own in a folder, for tests: a controller and three nodes (n1, n2, n3), all of them on this machine.
 # Needs neither systemd nor munge nor a database, nor root.
 #
-# usage: scripts/slurm.sh start DIR          starts it; prints what to put into the environment (SLURM_CONF)
+# usage: scripts/slurm.sh start DIR          starts it; prints what to put into the environment
 #        scripts/slurm.sh crash DIR NODE     kills a node: its slurmd, and whatever it runs, with kill -9
 #        scripts/slurm.sh node DIR NODE      starts a node that was killed
 #        scripts/slurm.sh stop DIR           ends all of it, jobs too; the folder with its logs stays
@@ -29,6 +29,8 @@ programs() {
     command -v $program >/dev/null || { say "$program is not installed (apt-get install slurmctld slurmd slurm-client)"; exit 3; }
   done
   case $dir in *[[:space:]=,#]*) say "a folder without spaces, '=', ',' and '#' is needed, not '$dir'"; exit 2 ;; esac
+  # A socket of slurmstepd lies in it, and the name of a socket has 107 letters at most.
+  [ ${#dir} -le 75 ] || { say "a folder with a shorter name is needed than $dir"; exit 2; }
 }
 
 free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
@@ -93,7 +95,10 @@ SlurmdParameters=config_overrides
 NodeName=n[1-3] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=${SLURM_SH_CPUS:-2} RealMemory=1000000 TmpDisk=1000000
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
-  mkdir -p "$dir/state" "$dir/spool"
+  mkdir -p "$dir/state" "$dir/spool" "$dir/bin"
+  # Snakemake takes all of SLURM_* from the environment of srun; elsewhere the configuration is where srun looks by itself.
+  printf '#!/bin/sh\nSLURM_CONF=%s exec %s "$@"\n' "$conf" "$(command -v srun)" >"$dir/bin/srun"
+  chmod +x "$dir/bin/srun"
 }
 
 node() { slurmd -N "$1" -f "$conf" >>"$dir/$1.out" 2>&1; }
@@ -164,7 +169,8 @@ case $verb in
       node $name || { say "slurmd does not start:"; cat "$dir/$name.out" >&2; "$0" stop "$dir"; exit 1; }
     done
     up || { "$0" stop "$dir"; exit 1; }
-    printf 'export SLURM_CONF=%q\n' "$conf"
+    # shellcheck disable=SC2016 # whoever reads it has the path
+    printf 'export SLURM_CONF=%q PATH=%q:$PATH\n' "$conf" "$dir/bin"
     ;;
   crash)
     end KILL "${3:?a node: n1, n2 or n3}"
