@@ -135,7 +135,10 @@ end() {
   for tries in $(seq 30); do
     pids=$(processes "$of" | tr '\n' ' ')
     [ -n "$pids" ] || return 0
+    # A dead machine's processes do not see each other die: none may go on while the others are killed.
     # shellcheck disable=SC2086 # a list of numbers
+    if [ "$signal" = KILL ]; then kill -s STOP $pids 2>/dev/null || true; fi
+    # shellcheck disable=SC2086
     kill -s "$signal" $pids 2>/dev/null || true
     sleep 0.1
     [ "$tries" -lt 15 ] || signal=KILL

@@ -15,8 +15,8 @@ import java.security.MessageDigest
 params.input = null
 params.reference = null
 params.outdir = 'results'
-params.shards = 8
-params.parts = 8
+params.shards = null
+params.parts = null
 params.genuma = 'genuma'
 params.genuma_args = ''
 params.align = false
@@ -30,9 +30,9 @@ def usage() {
       --input FILE        samplesheet: patient,sample,status,lane,fastq_1,fastq_2; status 0 is normal, 1 tumour
       --reference FASTA   reference to call with
       --outdir DIR        where results go [results]
-      --shards N          parts that the reads are cut into [8]
-      --parts N           parts that the counting is cut into [8]
-      --genuma_args ARGS  more options of genuma call, as one word: --genuma_args='--min-reads 4'
+      --shards N          parts that the reads are cut into [by their size]
+      --parts N           parts that the counting is cut into [as many]
+      --genuma_args ARGS  more options of genuma call, as one word: --genuma_args='--min-quality 20'
       --genuma FILE       the program [genuma]
       --align             also align each sample: sorted, indexed BAM, duplicates marked; wants --reference
       --align_args ARGS   options of genuma align [--mark-duplicates]
@@ -68,6 +68,8 @@ def samples_of(sheet) {
             if (!name) { say("no ${column}: reads come in pairs"); return null }
             if (!(name ==~ /\S+\.(fq|fastq)(\.gz)?/)) { say("${column} is '${name}': a name without blanks that ends with .fq, .fastq, .fq.gz or .fastq.gz"); return null }
             def path = file(name)
+            // It is read piece by piece by many jobs, by its name.
+            if (path.scheme != 'file') { say("${name} is no file: mount the bucket on all nodes and give the path there"); return null }
             if (!path.exists()) { say("there is no file ${name}"); return null }
             if (files.containsKey(name)) say("${name} is in line ${files[name]} already")
             files[name] = at + 1
@@ -107,13 +109,14 @@ def digest(List what) {
 // Each tumour with the normal of its patient: all that a step needs to know, as plain words.
 def pairs_of(samples) {
     def reference = params.reference ? file(params.reference) : null
+    if (reference && reference.scheme != 'file') error("--reference: ${params.reference} is no file: mount the bucket on all nodes and give the path there")
     if (reference && !reference.exists()) error("--reference: there is no file ${params.reference}")
     samples.findAll { it.status == '1' }.collect { tumor ->
         def normal = samples.find { it.patient == tumor.patient && it.status == '0' }
         def (t, n) = [files_of(tumor), files_of(normal)]
         def seen = (t + n + (reference ? [reference] : [])).collect { "${name_of(it)} ${it.size()} ${it.lastModified()}" }
         def key = digest(seen + ["${params.shards} ${params.parts} ${params.genuma_args}"])
-        def folders = (t + n + (reference ? [reference] : [])).findAll { it.scheme == 'file' }.collect { it.toAbsolutePath().normalize().parent.toString() }
+        def folders = (t + n + (reference ? [reference] : [])).collect { it.toAbsolutePath().normalize().parent.toString() }
         [
             id: "${tumor.patient}-${tumor.sample}-${key}".toString(),
             patient: tumor.patient,
@@ -142,19 +145,20 @@ def mounts(pair) {
     how ? at.findAll().unique().collect { String.format(how, it) }.join(' ') : ''
 }
 
-// What runs a step: scratch of its own on the node, and a word on what to do when the run folder has gone.
-def step(pair, name, task, threads, more = '') {
-    def local = !pair.run.contains('://')
+// What runs a step, and a word on what to do when the run folder has gone.
+def step(pair, name, number, threads, more = '') {
+    def gone = "the run folder ${pair.run} has gone since it was planned: start once more without -resume"
+    def look = pair.run.contains('://') ? '' : "[ -e ${quoted(pair.run + '/plan.json')} ] || { echo ${quoted(gone)} >&2; exit 1; }"
     """\
-    ${local ? """if [ ! -e ${quoted(pair.run + '/plan.json')} ]; then
-      echo ${quoted("the run folder ${pair.run} has gone since it was planned: start once more without -resume")} >&2
-      exit 1
-    fi""" : ''}
-    scratch=\$(mktemp -d "\${GENUMA_SCRATCH:-\${TMPDIR:-/tmp}}/genuma.XXXXXX")
-    trap 'rm -rf "\$scratch"' EXIT
-    ${quoted(params.genuma)} step ${quoted(pair.run)} ${name} ${task ?: ''} --threads ${threads} --work "\$scratch/work" ${more}
-    echo ${name} ${task ?: ''} > receipt
+    ${look}
+    ${quoted(params.genuma)} step ${quoted(pair.run)} ${name} ${number} --threads ${threads} \${GENUMA_SCRATCH:+--work "\$GENUMA_SCRATCH"} ${more}
+    echo ${name} ${number} > receipt
     """.stripIndent()
+}
+
+// The plan says what genuma will take; the kernel and the shell take some for the job too.
+def mib(need, attempt) {
+    "${((need.memory_mb * 1.1 + 128) as long) * attempt} MB"
 }
 
 process PLAN {
@@ -171,7 +175,7 @@ process PLAN {
     def local = !pair.run.contains('://')
     def words = { list -> list.collect { quoted(it) }.join(' ') }
     """
-    ${quoted(params.genuma)} call --plan ${quoted(pair.run)} --shards ${params.shards} --parts ${params.parts} \\
+    ${quoted(params.genuma)} call --plan ${quoted(pair.run)} ${params.shards ? "--shards ${params.shards}" : ''} ${params.parts ? "--parts ${params.parts}" : ''} \\
       --tumor ${words(pair.tumor)} --normal ${words(pair.normal)} \\
       ${pair.reference ? '--reference ' + quoted(pair.reference) : ''} -o ${quoted(pair.run + '/results')} ${params.genuma_args}
     ${local ? "cp ${quoted(pair.run + '/plan.json')} plan.json" : 'touch plan.json'}
@@ -179,123 +183,123 @@ process PLAN {
 }
 
 process SCATTER {
-    tag "${pair.patient} ${pair.name} ${task_nr}"
+    tag "${pair.patient} ${pair.name} ${number}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('receipt')
 
     script:
-    step(pair, 'scatter', task_nr, task.cpus)
+    step(pair, 'scatter', number, task.cpus)
 }
 
 process COUNT {
-    tag "${pair.patient} ${pair.name} ${task_nr}"
+    tag "${pair.patient} ${pair.name} ${number}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('receipt')
 
     script:
-    step(pair, 'count', task_nr, task.cpus)
+    step(pair, 'count', number, task.cpus)
 }
 
 process LABEL {
-    tag "${pair.patient} ${pair.name} ${task_nr}"
+    tag "${pair.patient} ${pair.name} ${number}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('receipt')
 
     script:
-    step(pair, 'label', task_nr, task.cpus)
+    step(pair, 'label', number, task.cpus)
 }
 
 process ASSEMBLE {
     tag "${pair.patient} ${pair.name}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('receipt')
 
     script:
-    step(pair, 'assemble', null, task.cpus)
+    step(pair, 'assemble', number, task.cpus)
 }
 
 process PLACE {
     tag "${pair.patient} ${pair.name}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('receipt')
 
     script:
-    step(pair, 'place', null, task.cpus)
+    step(pair, 'place', number, task.cpus)
 }
 
 process RECRUIT {
-    tag "${pair.patient} ${pair.name} ${task_nr}"
+    tag "${pair.patient} ${pair.name} ${number}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('receipt')
 
     script:
-    step(pair, 'recruit', task_nr, task.cpus)
+    step(pair, 'recruit', number, task.cpus)
 }
 
 process FINISH {
     tag "${pair.patient} ${pair.name}"
     cpus { need.threads }
-    memory { "${need.memory_mb * task.attempt} MB" }
+    memory { mib(need, task.attempt) }
     time { "${need.minutes * task.attempt} min" }
     containerOptions { mounts(pair) }
     publishDir { "${params.outdir}/${pair.patient}/${pair.name}" }, mode: 'copy', saveAs: { it - ~/^results\// }
 
     input:
-    tuple val(pair), val(need), val(task_nr), val(after)
+    tuple val(pair), val(need), val(number), val(after)
 
     output:
     tuple val(pair), path('results/*')
 
     script:
-    step(pair, 'finish', null, task.cpus, '-o results')
+    step(pair, 'finish', number, task.cpus, '-o results')
 }
 
 process INDEX {
@@ -358,7 +362,7 @@ workflow {
     }
     if (!params.input) error("--input is missing\n${usage()}")
     [shards: params.shards, parts: params.parts].each { name, value ->
-        if (!(value.toString() ==~ /[1-9][0-9]{0,3}/)) error("--${name} is '${value}': a number from 1 to 9999")
+        if (value != null && !(value.toString() ==~ /[1-9][0-9]{0,3}/)) error("--${name} is '${value}': a number from 1 to 9999")
     }
     if (params.align && !params.reference) error('--align wants --reference')
     if (workflow.workDir.toString() =~ /[\s'"\\$]/) error("the work directory ${workflow.workDir} has blanks or quotes in its name: say another with -work-dir")

@@ -181,14 +181,15 @@ fn submitted_by_its_own_script_and_a_node_dies() {
     let plan = ["--plan", &text(&run_folder), "--shards", "3", "--parts", "2", "--sbatch"];
     run(data().call_with(&out, &plan)).well();
 
-    let script = run_folder.join("submit.sh");
-    let submit = fs::read_to_string(&script).expect("a script that submits");
-    let genuma = env!("CARGO_BIN_EXE_genuma");
-    assert!(submit.contains(genuma), "{submit}");
-    fs::write(&script, submit.replace(genuma, &text(&held(&folder, "count")))).expect("a script");
-    let submitted = said(&cluster.command("sh").arg(&script).output().expect("sh"));
-    assert_eq!(submitted.lines().count(), 7, "a line for each step: {submitted}");
-    let count = submitted.lines().find_map(|l| l.strip_prefix("count ")).expect("its number").to_owned();
+    let mut submit = cluster.command("sh");
+    submit.arg(run_folder.join("submit.sh")).env("GENUMA", held(&folder, "count"));
+    let output = submit.output().expect("sh");
+    let submitted = said(&output) + "\n" + &String::from_utf8_lossy(&output.stderr);
+    let number = |line: &str| {
+        line.split(|c: char| !c.is_ascii_digit()).find(|word| !word.is_empty()).map(str::to_owned)
+    };
+    let count = submitted.lines().find(|line| line.starts_with("count")).and_then(number);
+    let count = count.unwrap_or_else(|| panic!("a line for each step with its number: {submitted}"));
 
     cluster.crash(&node(&folder));
     // Slurm finds the node dead and queues its job again, but not before two minutes have passed. We do not wait for that.
