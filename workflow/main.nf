@@ -330,7 +330,7 @@ process ALIGN {
     tuple val(sample), path("${sample.sample}.bam"), path("${sample.sample}.bam.bai")
 
     script:
-    def groups = sample.lanes.collect { "-R 'ID:${sample.sample}.${it}\\\\tSM:${sample.sample}\\\\tLB:${sample.sample}\\\\tPL:ILLUMINA'" }
+    def groups = sample.lanes.collect { "-R 'ID:${sample.sample}.${it}\\tSM:${sample.sample}\\tLB:${sample.sample}\\tPL:ILLUMINA'" }
     """
     ${quoted(params.genuma)} align ${quoted(reference)} ${reads} ${groups.join(' ')} --threads ${task.cpus} ${params.align_args} -o ${sample.sample}.bam
     """

@@ -132,7 +132,7 @@ fn held(folder: &Path, step: &str) -> PathBuf {
         "#!/bin/sh\n\
          if [ \"$1\" = step ] && [ \"$3\" = {step} ] && mkdir '{hold}' 2>/dev/null; then\n\
            '{genuma}' \"$@\" &\n\
-           sleep 0.1\n\
+           sleep 0.05\n\
            kill -STOP $!\n\
            echo \"$SLURMD_NODENAME\" >'{hold}/new' && mv '{hold}/new' '{hold}/node'\n\
            sleep 600\n\
@@ -178,7 +178,7 @@ fn submitted_by_its_own_script_and_a_node_dies() {
     let folder = scratch("sbatch");
     let (run_folder, out) = (folder.join("a patient's run"), folder.join("out"));
     let Some(cluster) = Cluster::start(folder.join("slurm")) else { return };
-    let plan = ["--plan", &text(&run_folder), "--shards", "3", "--parts", "2", "--sbatch"];
+    let plan = ["--plan", &text(&run_folder), "--shards", "3", "--parts", "2", "--threads", "2", "--sbatch"];
     run(data().call_with(&out, &plan)).well();
 
     let mut submit = cluster.command("sh");
@@ -214,14 +214,14 @@ fn under_nextflow_and_a_node_dies() {
     let Some(cluster) = Cluster::start(folder.join("slurm")) else { return };
     let quick = "profiles { slurm { executor { pollInterval = '200ms'; queueStatInterval = '1s'; exitReadTimeout = '3s' } } }\n";
     fs::write(folder.join("quick.config"), quick).expect("a configuration");
-    let genuma = held(&folder, "label");
+    let genuma = held(&folder, "count");
     let nextflow = |log: &str, more: &[&str]| {
         let mut command = cluster.command(repository("scripts/nextflow.sh"));
         command.arg("run").arg(repository("workflow/main.nf"));
         command.args(["-ansi-log", "false", "-profile", "slurm,test", "-c", "quick.config"]);
         command.arg("--input").arg(samplesheet(&folder)).arg("--genuma").arg(&genuma);
         command.arg("--reference").arg(data().reference.as_ref().expect("a reference"));
-        command.args(more).current_dir(&folder);
+        command.args(["--genuma_args=--threads 2"]).args(more).current_dir(&folder);
         Running::start(command, folder.join(log))
     };
     let out = folder.join("results/P/T_vs_N");
@@ -229,7 +229,7 @@ fn under_nextflow_and_a_node_dies() {
     let mut first = nextflow("first.log", &[]);
     cluster.crash(&node(&folder));
     first.well();
-    assert!(first.log().contains("Re-submitted process > LABEL"), "{}", first.log());
+    assert!(first.log().contains("Re-submitted process > COUNT"), "{}", first.log());
     assert_same(&out, called());
 
     fs::remove_dir_all(folder.join("results")).expect("results");
@@ -262,6 +262,7 @@ fn under_snakemake() {
     command.arg("--config").arg(format!("input={}", text(&samplesheet(&folder))));
     command.arg(format!("reference={}", text(data().reference.as_ref().expect("a reference"))));
     command.args([&format!("genuma={}", env!("CARGO_BIN_EXE_genuma")), "shards=2", "parts=2"]);
+    command.arg("genuma_args=--threads 2");
     command.current_dir(&folder);
     Running::start(command, folder.join("log")).well();
     assert_same(&folder.join("results/P/T_vs_N"), called());
