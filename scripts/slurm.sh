@@ -104,8 +104,7 @@ END
 node() { slurmd -N "$1" -f "$conf" >>"$dir/$1.out" 2>&1; }
 
 # Processes of a node of this cluster or, given '*', of all of it: the daemons by the log that they hold open (slurmstepd
-# overwrites its environment), slurmstepd first, since it tells the controller when a job is killed, as no dead machine
-# does; then jobs, by what Slurm puts into their environment.
+# overwrites its environment), jobs by what Slurm puts into their environment.
 # shellcheck disable=SC2254 # '*' is to be a pattern
 processes() {
   local wanted=$1 file pid name text
@@ -129,11 +128,12 @@ processes() {
   done
 }
 
+# Children first: the kernel tells stopped processes when their parents die (SIGHUP), and a dead machine tells nobody.
 # A node's processes may start others while they are looked for, so once more until there are none.
 end() {
   local signal=$1 of=$2 pids="" tries
   for tries in $(seq 30); do
-    pids=$(processes "$of" | tr '\n' ' ')
+    pids=$(processes "$of" | sort -rn | tr '\n' ' ')
     [ -n "$pids" ] || return 0
     # A dead machine's processes do not see each other die: none may go on while the others are killed.
     # shellcheck disable=SC2086 # a list of numbers
