@@ -1,0 +1,396 @@
+#!/usr/bin/env nextflow
+/*
+ * Somatic mutations of many patients: each genuma call done in parts, each part a job.
+ *
+ *   nextflow run workflow/main.nf -profile slurm --input samplesheet.csv --reference ref.fa --outdir results
+ *
+ * What goes from process to process are receipts. The data stay in the call's run folder, in the work directory, which every
+ * node sees (or in a bucket, where genuma itself reads and writes). docs/cluster.md says how it is used.
+ */
+nextflow.enable.dsl = 2
+
+import groovy.json.JsonSlurper
+import java.security.MessageDigest
+
+params.input = null
+params.reference = null
+params.outdir = 'results'
+params.shards = null
+params.parts = null
+params.genuma = 'genuma'
+params.genuma_args = ''
+params.align = false
+params.align_args = '--mark-duplicates'
+params.help = false
+
+def usage() {
+    """\
+    usage: nextflow run main.nf --input samplesheet.csv [options]
+
+      --input FILE        samplesheet: patient,sample,status,lane,fastq_1,fastq_2; status 0 is normal, 1 tumour
+      --reference FASTA   reference to call with
+      --outdir DIR        where results go [results]
+      --shards N          parts that the reads are cut into [by their size]
+      --parts N           parts that the counting is cut into [as many]
+      --genuma_args ARGS  more options of genuma call, as one word: --genuma_args='--min-quality 20'
+      --genuma FILE       the program [genuma]
+      --align             also align each sample: sorted, indexed BAM, duplicates marked; wants --reference
+      --align_args ARGS   options of genuma align [--mark-duplicates]
+      -profile NAME       standard, slurm, awsbatch; docker, apptainer beside them; test""".stripIndent()
+}
+
+/* ---- the samplesheet ---- */
+
+// Samples of the sheet, or an end with all that is wrong with it, line by line.
+def samples_of(sheet) {
+    def columns = ['patient', 'sample', 'status', 'lane', 'fastq_1', 'fastq_2']
+    if (!sheet.exists()) error("--input: there is no file ${sheet}")
+    // Trailing blanks and DOS line ends come from spreadsheets.
+    def lines = sheet.text.readLines()
+    def header = lines ? lines[0].replace('\uFEFF', '').split(',', -1).collect { it.trim() } : []
+    def missing = columns.findAll { !(it in header) }
+    if (missing) error("${sheet}: line 1: no column ${missing.join(', ')}; a samplesheet begins with ${columns.join(',')}")
+    def wrong = []
+    def samples = [:]
+    def files = [:]
+    lines.eachWithIndex { line, at ->
+        if (at == 0 || !line.trim()) return
+        def cells = line.split(',', -1).collect { it.trim() }
+        def say = { wrong << "line ${at + 1}: ${it}".toString() }
+        if (cells.size() != header.size()) return say("${cells.size()} fields, and ${header.size()} columns in line 1")
+        def row = [header, cells].transpose().collectEntries()
+        ['patient', 'sample', 'lane'].each {
+            if (!(row[it] ==~ /[A-Za-z0-9][A-Za-z0-9_.-]*/)) say("${it} is '${row[it]}': letters, digits, '_', '.' and '-' are possible")
+        }
+        if (!(row.status in ['0', '1'])) say("status is '${row.status}': 0 is normal, 1 tumour")
+        def mates = ['fastq_1', 'fastq_2'].collect { column ->
+            def name = row[column]
+            if (!name) { say("no ${column}: reads come in pairs"); return null }
+            if (!(name ==~ /\S+\.(fq|fastq)(\.gz)?/)) { say("${column} is '${name}': a name without blanks that ends with .fq, .fastq, .fq.gz or .fastq.gz"); return null }
+            def path = file(name)
+            // It is read piece by piece by many jobs, by its name.
+            if (path.scheme != 'file') { say("${name} is no file: mount the bucket on all nodes and give the path there"); return null }
+            if (!path.exists()) { say("there is no file ${name}"); return null }
+            if (files.containsKey(name)) say("${name} is in line ${files[name]} already")
+            files[name] = at + 1
+            path
+        }
+        def sample = samples.get([row.patient, row.sample], [patient: row.patient, sample: row.sample, status: row.status, lanes: []])
+        if (sample.status != row.status) say("sample ${row.sample} of patient ${row.patient} has status ${row.status} here and ${sample.status} before")
+        if (row.lane in sample.lanes*.lane) say("lane ${row.lane} of sample ${row.sample} is there twice")
+        sample.lanes << [lane: row.lane, mates: mates]
+    }
+    if (!samples && !wrong) wrong << 'no samples below line 1'
+    samples.values().groupBy { it.patient }.each { patient, of ->
+        def normals = of.findAll { it.status == '0' }*.sample
+        if (!normals) wrong << "patient ${patient} has no normal sample (status 0)".toString()
+        if (normals.size() > 1) wrong << "patient ${patient} has several normal samples (${normals.join(', ')}): each tumour is called against one".toString()
+        if (normals.size() == of.size()) wrong << "patient ${patient} has no tumour sample (status 1)".toString()
+    }
+    if (wrong) error("${sheet}: " + wrong.join("\n${sheet}: "))
+    samples.values() as List
+}
+
+// Lanes in the order of their names, so that the order of lines does not matter to what is cached.
+def files_of(sample) {
+    sample.lanes.sort(false) { it.lane }.collectMany { it.mates }
+}
+
+// Names as genuma is to read them: whole, since each step runs in a folder of its own.
+def name_of(path) {
+    path.scheme == 'file' ? path.toAbsolutePath().normalize().toString() : path.toUriString()
+}
+
+// Other inputs or parameters are another run folder: none is ever written to by two different calls.
+def digest(List what) {
+    MessageDigest.getInstance('SHA-256').digest(what.join('\n').getBytes('UTF-8')).encodeHex().toString().take(12)
+}
+
+// Each tumour with the normal of its patient: all that a step needs to know, as plain words.
+def pairs_of(samples) {
+    def reference = params.reference ? file(params.reference) : null
+    if (reference && reference.scheme != 'file') error("--reference: ${params.reference} is no file: mount the bucket on all nodes and give the path there")
+    if (reference && !reference.exists()) error("--reference: there is no file ${params.reference}")
+    samples.findAll { it.status == '1' }.collect { tumor ->
+        def normal = samples.find { it.patient == tumor.patient && it.status == '0' }
+        def (t, n) = [files_of(tumor), files_of(normal)]
+        def seen = (t + n + (reference ? [reference] : [])).collect { "${name_of(it)} ${it.size()} ${it.lastModified()}" }
+        def key = digest(seen + ["${params.shards} ${params.parts} ${params.genuma_args}"])
+        def folders = (t + n + (reference ? [reference] : [])).collect { it.toAbsolutePath().normalize().parent.toString() }
+        [
+            id: "${tumor.patient}-${tumor.sample}-${key}".toString(),
+            patient: tumor.patient,
+            sample: tumor.sample,
+            name: "${tumor.sample}_vs_${normal.sample}".toString(),
+            run: name_of(workflow.workDir.resolve("genuma/${tumor.patient}-${tumor.sample}-${key}")),
+            tumor: t.collect { name_of(it) },
+            normal: n.collect { name_of(it) },
+            reference: reference ? name_of(reference) : '',
+            folders: folders.unique().sort(),
+        ]
+    }
+}
+
+/* ---- steps ---- */
+
+// A word for the shell.
+def quoted(word) {
+    "'" + word.toString().replace("'", "'\\''") + "'"
+}
+
+// Since files are passed by name, a container has to be given their folders.
+def mounts(pair) {
+    def at = [workflow.workDir.scheme == 'file' ? workflow.workDir.toString() : null] + pair.folders
+    def how = [docker: '-v %1$s:%1$s', podman: '-v %1$s:%1$s', apptainer: '-B %1$s', singularity: '-B %1$s'][workflow.containerEngine]
+    how ? at.findAll().unique().collect { String.format(how, it) }.join(' ') : ''
+}
+
+// What runs a step, and a word on what to do when the run folder has gone.
+def step(pair, name, number, threads, more = '') {
+    def gone = "the run folder ${pair.run} has gone since it was planned: start once more without -resume"
+    def look = pair.run.contains('://') ? '' : "[ -e ${quoted(pair.run + '/plan.json')} ] || { echo ${quoted(gone)} >&2; exit 1; }"
+    """\
+    ${look}
+    ${quoted(params.genuma)} step ${quoted(pair.run)} ${name} ${number} --threads ${threads} \${GENUMA_SCRATCH:+--work "\$GENUMA_SCRATCH"} ${more}
+    echo ${name} ${number} > receipt
+    """.stripIndent()
+}
+
+// The plan says what genuma will take; the kernel and the shell take some for the job too.
+def mib(need, attempt) {
+    "${((need.memory_mb * 1.1 + 128) as long) * attempt} MB"
+}
+
+process PLAN {
+    tag "${pair.patient} ${pair.name}"
+    containerOptions { mounts(pair) }
+
+    input:
+    val pair
+
+    output:
+    tuple val(pair), path('plan.json')
+
+    script:
+    def local = !pair.run.contains('://')
+    def words = { list -> list.collect { quoted(it) }.join(' ') }
+    """
+    ${quoted(params.genuma)} call --plan ${quoted(pair.run)} ${params.shards ? "--shards ${params.shards}" : ''} ${params.parts ? "--parts ${params.parts}" : ''} \\
+      --tumor ${words(pair.tumor)} --normal ${words(pair.normal)} \\
+      ${pair.reference ? '--reference ' + quoted(pair.reference) : ''} -o ${quoted(pair.run + '/results')} ${params.genuma_args}
+    ${local ? "cp ${quoted(pair.run + '/plan.json')} plan.json" : 'touch plan.json'}
+    """
+}
+
+process SCATTER {
+    tag "${pair.patient} ${pair.name} ${number}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'scatter', number, task.cpus)
+}
+
+process COUNT {
+    tag "${pair.patient} ${pair.name} ${number}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'count', number, task.cpus)
+}
+
+process LABEL {
+    tag "${pair.patient} ${pair.name} ${number}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'label', number, task.cpus)
+}
+
+process ASSEMBLE {
+    tag "${pair.patient} ${pair.name}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'assemble', number, task.cpus)
+}
+
+process PLACE {
+    tag "${pair.patient} ${pair.name}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'place', number, task.cpus)
+}
+
+process RECRUIT {
+    tag "${pair.patient} ${pair.name} ${number}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'recruit', number, task.cpus)
+}
+
+process FINISH {
+    tag "${pair.patient} ${pair.name}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+    publishDir { "${params.outdir}/${pair.patient}/${pair.name}" }, mode: 'copy', saveAs: { it - ~/^results\// }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('results/*')
+
+    script:
+    step(pair, 'finish', number, task.cpus, '-o results')
+}
+
+process INDEX {
+    tag "${reference.name}"
+
+    input:
+    path reference
+
+    output:
+    path "${reference}*"
+
+    script:
+    """
+    ${quoted(params.genuma)} index ${quoted(reference)}
+    """
+}
+
+process ALIGN {
+    tag "${sample.patient} ${sample.sample}"
+    publishDir { "${params.outdir}/${sample.patient}/aligned" }, mode: 'copy'
+
+    input:
+    tuple val(sample), path(reads, stageAs: 'reads?/*')
+    path index
+    val reference
+
+    output:
+    tuple val(sample), path("${sample.sample}.bam"), path("${sample.sample}.bam.bai")
+
+    script:
+    def groups = sample.lanes.collect { "-R 'ID:${sample.sample}.${it}\\tSM:${sample.sample}\\tLB:${sample.sample}\\tPL:ILLUMINA'" }
+    """
+    ${quoted(params.genuma)} align ${quoted(reference)} ${reads} ${groups.join(' ')} --threads ${task.cpus} ${params.align_args} -o ${sample.sample}.bam
+    """
+}
+
+/* ---- the graph ---- */
+
+// The tasks of a step: one for each number that the plan says.
+def tasks(channel, name) {
+    channel.flatMap { pair, after ->
+        def need = pair.steps[name]
+        (1..need.tasks).collect { [pair, need, it, after] }
+    }
+}
+
+// Waits for all receipts of a step. What goes on is where they lie: a task that ran again has another place, and whatever
+// comes after it is then not taken from the cache.
+def all(channel, name) {
+    channel
+        .map { pair, receipt -> [groupKey(pair.id, pair.steps[name].tasks), pair, receipt.toString()] }
+        .groupTuple()
+        .map { key, pairs, receipts -> [pairs[0], digest(receipts.sort(false))] }
+}
+
+workflow {
+    if (params.help) {
+        log.info(usage())
+        exit 0
+    }
+    if (!params.input) error("--input is missing\n${usage()}")
+    [shards: params.shards, parts: params.parts].each { name, value ->
+        if (value != null && !(value.toString() ==~ /[1-9][0-9]{0,3}/)) error("--${name} is '${value}': a number from 1 to 9999")
+    }
+    if (params.align && !params.reference) error('--align wants --reference')
+    if (workflow.workDir.toString() =~ /[\s'"\\$]/) error("the work directory ${workflow.workDir} has blanks or quotes in its name: say another with -work-dir")
+    def samples = samples_of(file(params.input))
+
+    PLAN(Channel.fromList(pairs_of(samples)))
+    // The plan goes along with the pair. A run in a bucket has its plan there, and this process can read it.
+    planned = PLAN.out.map { pair, receipt ->
+        def json = receipt.size() ? receipt : file("${pair.run}/plan.json")
+        if (!json.exists()) error("the run ${pair.run} has gone since it was planned: start once more without -resume")
+        def steps = new JsonSlurper().parseText(json.text).steps.collectEntries { [it.name, [tasks: it.tasks, threads: it.threads, memory_mb: it.memory_mb, minutes: it.minutes]] }
+        [pair + [steps: steps], digest([receipt.toString()])]
+    }
+    SCATTER(tasks(planned, 'scatter'))
+    COUNT(tasks(all(SCATTER.out, 'scatter'), 'count'))
+    LABEL(tasks(all(COUNT.out, 'count'), 'label'))
+    ASSEMBLE(tasks(all(LABEL.out, 'label'), 'assemble'))
+    PLACE(tasks(all(ASSEMBLE.out, 'assemble'), 'place'))
+    RECRUIT(tasks(all(PLACE.out, 'place'), 'recruit'))
+    FINISH(tasks(all(RECRUIT.out, 'recruit'), 'finish'))
+
+    if (params.align) {
+        def reference = file(params.reference)
+        INDEX(reference)
+        ALIGN(
+            Channel.fromList(samples).map { [[patient: it.patient, sample: it.sample, lanes: it.lanes*.lane.sort(false)], files_of(it)] },
+            INDEX.out,
+            reference.name,
+        )
+    }
+}
