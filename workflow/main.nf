@@ -216,6 +216,23 @@ process COUNT {
     step(pair, 'count', number, task.cpus)
 }
 
+process PICK {
+    tag "${pair.patient} ${pair.name}"
+    cpus { need.threads }
+    memory { mib(need, task.attempt) }
+    time { "${need.minutes * task.attempt} min" }
+    containerOptions { mounts(pair) }
+
+    input:
+    tuple val(pair), val(need), val(number), val(after)
+
+    output:
+    tuple val(pair), path('receipt')
+
+    script:
+    step(pair, 'pick', number, task.cpus)
+}
+
 process LABEL {
     tag "${pair.patient} ${pair.name} ${number}"
     cpus { need.threads }
@@ -378,7 +395,8 @@ workflow {
     }
     SCATTER(tasks(planned, 'scatter'))
     COUNT(tasks(all(SCATTER.out, 'scatter'), 'count'))
-    LABEL(tasks(all(COUNT.out, 'count'), 'label'))
+    PICK(tasks(all(COUNT.out, 'count'), 'pick'))
+    LABEL(tasks(all(PICK.out, 'pick'), 'label'))
     ASSEMBLE(tasks(all(LABEL.out, 'label'), 'assemble'))
     PLACE(tasks(all(ASSEMBLE.out, 'assemble'), 'place'))
     RECRUIT(tasks(all(PLACE.out, 'place'), 'recruit'))

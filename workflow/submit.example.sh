@@ -1,6 +1,6 @@
 #!/bin/sh
-# Submits this call to Slurm, a job a step; made by genuma call --plan --sbatch. Prints the jobs' numbers.
-# May be run again after a failure: tasks that are done end at once.
+# Submits this call to Slurm, a job a kind of step; made by genuma call --plan --sbatch. Prints the jobs' numbers.
+# May be run again after a failure: steps that are done end at once.
 #
 # usage: [SBATCH_ARGS='--partition=long --account=me'] [GENUMA_SCRATCH=/scratch] [GENUMA=program] sh submit.sh
 #
@@ -8,9 +8,9 @@
 # SBATCH_ACCOUNT, SBATCH_QOS work too. GENUMA_SCRATCH: a disk of the nodes for what has no room in memory.
 set -eu
 GENUMA=${GENUMA:-'/opt/genuma/bin/genuma'}
-RUN='/data/my run'
+RUN='/data/a patient'\''s 100% run'
+LOGS={logs}
 export GENUMA
-logs='/data/my run/logs'
 
 # What a job does: Slurm starts a copy of this file.
 if [ "${1-}" = task ]; then
@@ -29,7 +29,7 @@ submit() {
   # Jobs that can never start, because one before them failed, go (--kill-on-invalid-dep); without all jobs none stays.
   # shellcheck disable=SC2086 # options, split at spaces
   job=$(sbatch --parsable --requeue --open-mode=append --kill-on-invalid-dep=yes --job-name="genuma-$1" \
-    --output="$logs/$1-%A_%a.log" --array="1-$2" ${after:+"--dependency=afterok:$after"} \
+    --output="$LOGS/$1-%A_%a.log" --array="1-$2" ${after:+"--dependency=afterok:$after"} \
     --cpus-per-task="$3" --mem="$4M" --time="$5" ${SBATCH_ARGS-} "$0" task "$1") || {
     if [ -n "$jobs" ]; then scancel $jobs; fi
     echo "submit.sh: step $1 could not be submitted: no job of this call stays" >&2
@@ -43,6 +43,8 @@ submit() {
 submit scatter 3 2 2380 10
 after=$job
 submit count 2 2 4633 20
+after=$job
+submit pick 1 2 4633 20
 after=$job
 submit label 3 2 2380 10
 after=$job

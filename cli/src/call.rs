@@ -120,7 +120,8 @@ pub struct Args {
     resume: bool,
 
     /// Do not call: write into this place what is to be done in parts, each by `genuma step` on any machine that sees it. A folder,
-    /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4, and at most 16G]
+    /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4 or what this machine has, and
+    /// at most 16G]
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume"], help_heading = "In parts")]
     plan: Option<String>,
     /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
@@ -225,7 +226,7 @@ impl Args {
         let means = match self.plan {
             // Those of one step, on machines that may be others.
             Some(_) => Means {
-                threads: self.threads.map_or(STEP_THREADS, usize::from),
+                threads: self.threads.map_or_else(|| command::all_or(None).min(STEP_THREADS), usize::from),
                 memory: self.memory.unwrap_or(STEP_MEMORY),
                 scratch: u64::MAX,
             },
@@ -252,7 +253,7 @@ pub fn lanes(normal: &[PathBuf], tumour: &[PathBuf], interleaved: bool) -> Resul
     Ok([lanes(NORMAL, normal)?, lanes(TUMOUR, tumour)?].concat())
 }
 
-/// What a step of a call in parts may use when nobody says.
+/// What a step of a call in parts may use when nobody says, at most: the machines that do it may have more than this one, or less.
 const STEP_THREADS: usize = 4;
 const STEP_MEMORY: u64 = 16 << 30;
 

@@ -203,7 +203,8 @@ fn tell(plan: &RunPlan, depot: &Depot) -> anyhow::Result<()> {
         let objects: Vec<Option<Object>> =
             plan.call.steps(kind).map(|step| plan.call.done(depot, step)).collect::<Result<_, _>>()?;
         let done: Vec<&Object> = objects.iter().flatten().collect();
-        let cpu_s: f64 = done.iter().map(|object| object.cost().cpu_s).sum();
+        // The sum of nothing is less than 0.
+        let cpu_s = done.iter().fold(0.0, |sum, object| sum + object.cost().cpu_s);
         let bytes: u64 = done.iter().map(|object| object.bytes()).sum();
         let missing: Vec<String> = (1..)
             .zip(&objects)

@@ -69,7 +69,10 @@ impl Given {
                 Kind::Place => (of("place", 1.0).0, of("place", 1.0).1, 0.0),
                 Kind::Recruit => (of("recruit", 1.0 / shards).0, of("recruit", 1.0).1 - letters, 0.0),
                 Kind::Finish => {
-                    (of("judge", 1.0).0 + of("write", 1.0).0, of("write", 1.0).1, 2.0 * recruited)
+                    // Pairs get half of what is left: with less than this they come in several ranges, each read four times.
+                    let twice = rates.resident_bytes * both / 1e9;
+                    let cpu_s = of("judge", 1.0).0 + of("write", 1.0).0;
+                    (cpu_s, of("write", 1.0).1 + twice, 2.0 * recruited)
                 }
             };
             let needed = ((peak * MARGIN) as u64).max(LEAST).max(least_for(threads, None));

@@ -8,7 +8,7 @@ use super::{RunPlan, Steps};
 /// The object that holds it.
 pub const SCRIPT: &str = "submit.sh";
 
-/// What comes before the jobs; `{genuma}` and `{run}` are words that a shell takes as they are.
+/// What comes before the jobs; `{genuma}`, `{run}` and `{logs}` are words that a shell takes as they are.
 const HEAD: &str = r#"#!/bin/sh
 # Submits this call to Slurm, a job a kind of step; made by genuma call --plan --sbatch. Prints the jobs' numbers.
 # May be run again after a failure: steps that are done end at once.
@@ -20,6 +20,7 @@ const HEAD: &str = r#"#!/bin/sh
 set -eu
 GENUMA=${GENUMA:-{genuma}}
 RUN={run}
+LOGS={logs}
 export GENUMA
 
 # What a job does: Slurm starts a copy of this file.
@@ -39,7 +40,7 @@ submit() {
   # Jobs that can never start, because one before them failed, go (--kill-on-invalid-dep); without all jobs none stays.
   # shellcheck disable=SC2086 # options, split at spaces
   job=$(sbatch --parsable --requeue --open-mode=append --kill-on-invalid-dep=yes --job-name="genuma-$1" \
-    --output="$RUN/logs/$1-%A_%a.log" --array="1-$2" ${after:+"--dependency=afterok:$after"} \
+    --output="$LOGS/$1-%A_%a.log" --array="1-$2" ${after:+"--dependency=afterok:$after"} \
     --cpus-per-task="$3" --mem="$4M" --time="$5" ${SBATCH_ARGS-} "$0" task "$1") || {
     if [ -n "$jobs" ]; then scancel $jobs; fi
     echo "submit.sh: step $1 could not be submitted: no job of this call stays" >&2
@@ -69,4 +70,52 @@ pub fn script(plan: &RunPlan, genuma: &Path) -> String {
 /// A word that a shell takes as it is.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use genuma_kmers::Grid;
+    use genuma_somatic::parts::{Kind, Parts};
+    use genuma_somatic::pipeline::Params;
+
+    use super::*;
+
+    #[test]
+    fn the_example_is_such_a_script() {
+        let call = Parts {
+            shards: vec![Vec::new(); 3],
+            grid: Grid { parts: 2, bins: 8 },
+            reference: None,
+            genome_bases: None,
+            params: Params { k: 31, min_base_quality: 0, least_tumour: 2, least_quality: 8.0 },
+            fingerprint: String::new(),
+        };
+        let steps = Kind::ALL.into_iter().map(|kind| Steps {
+            name: kind.name().to_owned(),
+            tasks: call.tasks(kind),
+            after: kind.after().iter().map(|kind| kind.name().to_owned()).collect(),
+            threads: 2,
+            memory_mb: if kind.is_of_shard() { 2048 } else { 4096 },
+            minutes: if kind.is_of_shard() { 10 } else { 20 },
+            scratch_mb: 0,
+        });
+        let plan = RunPlan {
+            genuma: "0.1.0".into(),
+            run: "/data/a patient's 100% run".into(),
+            out: PathBuf::from("/data/calls"),
+            shards: 3,
+            parts: 2,
+            steps: steps.collect(),
+            lanes: Vec::new(),
+            call,
+        };
+        let text = script(&plan, Path::new("/opt/genuma/bin/genuma"));
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../workflow/submit.example.sh");
+        if std::env::var_os("GENUMA_BLESS").is_some() {
+            std::fs::write(example, &text).expect("the example");
+        }
+        assert_eq!(text, std::fs::read_to_string(example).expect("the example"));
+    }
 }

@@ -85,8 +85,16 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, each after those that it needs.
-    pub const ALL: [Kind; 7] =
-        [Kind::Scatter, Kind::Count, Kind::Label, Kind::Assemble, Kind::Place, Kind::Recruit, Kind::Finish];
+    pub const ALL: [Kind; 8] = [
+        Kind::Scatter,
+        Kind::Count,
+        Kind::Pick,
+        Kind::Label,
+        Kind::Assemble,
+        Kind::Place,
+        Kind::Recruit,
+        Kind::Finish,
+    ];
 
     /// As users write it.
     pub fn name(self) -> &'static str {
