@@ -125,7 +125,7 @@ pub struct Args {
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume"], help_heading = "In parts")]
     plan: Option<String>,
     /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
-    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=4096), help_heading = "In parts")]
+    #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "In parts")]
     shards: Option<u32>,
     /// Partitions that the k-mers are counted in [default: as many as shards]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=1024), help_heading = "In parts")]

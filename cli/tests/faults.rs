@@ -62,6 +62,11 @@ fn call() {
 }
 
 #[test]
+fn steps() {
+    hold(&["step"]);
+}
+
+#[test]
 fn count_and_query() {
     hold(&["count", "query"]);
 }

@@ -31,6 +31,8 @@ pub enum Given {
     Machine,
     /// `begun-call/calls`, left by a call that was killed after its units, and `begun-count/work`, by a count.
     Begun,
+    /// `planned/run`, a call in parts of which all steps are done but the last.
+    Planned,
     /// `stub`, an aligner of a few lines.
     Stub,
 }
@@ -51,9 +53,13 @@ impl Given {
     fn needs(self) -> &'static [Given] {
         match self {
             Given::Pair | Given::Deep | Given::Recording | Given::Machine | Given::Stub => &[],
-            Given::Begun | Given::Calls | Given::Minibwa | Given::Strobealign | Given::Bwa | Given::Table => {
-                &[Given::Pair]
-            }
+            Given::Begun
+            | Given::Planned
+            | Given::Calls
+            | Given::Minibwa
+            | Given::Strobealign
+            | Given::Bwa
+            | Given::Table => &[Given::Pair],
         }
     }
 
@@ -94,6 +100,26 @@ impl Given {
                 let line = "--resume --work {given}/begun-count/work -o {given}/begun-count/n.gkt";
                 ensure!(genuma(&format!("{COUNT} {line}")).is_err(), "a count into a folder was to fail");
                 fs::remove_dir_all(given.join("begun-count/n.gkt"))?;
+                Ok(())
+            }
+            Given::Planned => {
+                let plan = "--plan {given}/planned/run --shards 2 --parts 2";
+                genuma(&format!("{CALL} {reference} {plan} -o {{given}}/planned/calls"))?;
+                for step in [
+                    "scatter 1",
+                    "scatter 2",
+                    "count 1",
+                    "count 2",
+                    "pick",
+                    "label 1",
+                    "label 2",
+                    "assemble",
+                    "place",
+                    "recruit 1",
+                    "recruit 2",
+                ] {
+                    genuma(&format!("step {{given}}/planned/run {step}"))?;
+                }
                 Ok(())
             }
             Given::Stub => {
@@ -284,6 +310,26 @@ pub fn cases() -> Vec<Case> {
                 "begun-call/calls/.work/place.unit",
                 "begun-call/calls/.work/recruit.unit",
             ],
+            ..CASE
+        },
+        Case {
+            name: "step",
+            line: "step {made}/run finish -t 2 --work {made}/run -o {made}/calls".into(),
+            given: &[Given::Planned],
+            before: &[("planned/run", "run")],
+            keeps: &["run/.genuma-"],
+            sealed: &["planned/run/place", "planned/run/recruit-1", "planned/run/recruit-2"],
+            ..CASE
+        },
+        Case {
+            name: "step-again",
+            line: "step {made}/run pick --again -t 2 --work {made}/run".into(),
+            given: &[Given::Planned],
+            before: &[("planned/run", "run")],
+            keeps: &["run/.genuma-", "run/pick", "run/..pick", "run/.pick"],
+            sealed: &["planned/run/count-1", "planned/run/count-2"],
+            // An object tells what it cost.
+            exact: false,
             ..CASE
         },
         Case {

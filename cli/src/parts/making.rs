@@ -42,6 +42,9 @@ const SHARD: u64 = 25_000_000_000;
 /// # Errors
 /// Reads that cannot be read or cut; another plan is there; the plan cannot be written.
 pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
+    if asked.sbatch && asked.run.contains("://") {
+        bail!("--sbatch: give --plan a folder that all machines see: logs are to be there");
+    }
     let scratch = std::env::temp_dir();
     let depot = Depot::open(asked.run, &scratch)?;
     let held = Estimate::of(&job.lanes);
@@ -87,9 +90,6 @@ pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
     leave(&depot, PLAN, &serde_json::to_vec_pretty(&plan)?)?;
     tell(&plan, &needs);
     if asked.sbatch {
-        if asked.run.contains("://") {
-            bail!("--sbatch: give a folder that all machines see; the plan is in {}", plan.run);
-        }
         let script = Path::new(&plan.run).join(sbatch::SCRIPT);
         leave(&depot, sbatch::SCRIPT, sbatch::script(&plan, &program()?).as_bytes())?;
         info!("start it with: sh {}", script.display());

@@ -54,8 +54,11 @@ submit() {
 
 /// A script for `sh` that submits all steps, done by the program at `genuma`.
 pub fn script(plan: &RunPlan, genuma: &Path) -> String {
-    let words =
-        HEAD.replace("{genuma}", &quoted(&genuma.display().to_string())).replace("{run}", &quoted(&plan.run));
+    let words = HEAD
+        .replace("{genuma}", &quoted(&genuma.display().to_string()))
+        // Slurm takes a percent sign for the beginning of something that it knows.
+        .replace("{logs}", &quoted(&format!("{}/logs", plan.run.replace('%', "%%"))))
+        .replace("{run}", &quoted(&plan.run));
     let job = |text: String, steps: &Steps| {
         let Steps { name, tasks, threads, minutes, .. } = steps;
         let after = if steps.after.is_empty() { "" } else { "after=$job\n" };
@@ -112,6 +115,9 @@ mod tests {
             call,
         };
         let text = script(&plan, Path::new("/opt/genuma/bin/genuma"));
+        for word in ["{genuma}", "{run}", "{logs}"] {
+            assert!(!text.contains(word), "{word}");
+        }
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../workflow/submit.example.sh");
         if std::env::var_os("GENUMA_BLESS").is_some() {
             std::fs::write(example, &text).expect("the example");

@@ -97,23 +97,31 @@ impl Shard {
 }
 
 /// The bins of a partition, in the objects of all shards.
-struct Stacked(Vec<Bins>);
+struct Stacked<'a> {
+    shards: Vec<Bins>,
+    /// Told of the bytes that were read.
+    meter: &'a Meter,
+}
 
-impl Countable for Stacked {
+impl Countable for Stacked<'_> {
     fn len(&self) -> usize {
-        self.0.first().map_or(0, Bins::len)
+        self.shards.first().map_or(0, Bins::len)
     }
 
     fn kmers(&self, bin: usize) -> u64 {
-        self.0.iter().map(|shard| shard.kmers(bin)).sum()
+        self.shards.iter().map(|shard| shard.kmers(bin)).sum()
     }
 
     fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        self.0.iter().try_for_each(|shard| shard.read(bin, &mut *each))
+        let mut seen = |records: &[u8]| {
+            self.meter.add_bytes(records.len() as u64);
+            each(records);
+        };
+        self.shards.iter().try_for_each(|shard| shard.read(bin, &mut seen))
     }
 
     fn free(&self, bin: usize) {
-        self.0.iter().for_each(|shard| shard.free(bin));
+        self.shards.iter().for_each(|shard| shard.free(bin));
     }
 }
 
@@ -125,6 +133,7 @@ impl Countable for Stacked {
 pub fn count_shards<P, F>(
     shards: &[(Shard, ObjectFile<'_>)],
     params: &CountParams,
+    meter: &Meter,
     select: impl FnOnce(&[u64; 2]) -> F,
 ) -> Result<Counted<P>, Error>
 where
@@ -152,8 +161,9 @@ where
     }
     let plan = Plan::new(&Demand::new::<2>(held, threads, Then::Seen), memory);
     let select = select(&totals.kmers);
-    let (sum, selections) =
-        count_bins(&Stacked(stacked), &nodes, k, threads, &plan, || Selection::new(&select))?;
+    meter.expect_bytes(totals.bytes);
+    let stacked = Stacked { shards: stacked, meter };
+    let (sum, selections) = count_bins(&stacked, &nodes, k, threads, &plan, || Selection::new(&select))?;
     let (picks, roots) = picked(selections);
     let bins = u64::from(grid.bins);
     let stats = CountStats {

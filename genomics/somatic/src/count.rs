@@ -429,10 +429,11 @@ impl Counting<'_> {
     /// # Errors
     /// An object that cannot be read, or is damaged; a sample without k-mers.
     pub fn scattered(&self, scattered: &[(&Scattered, ObjectFile<'_>)]) -> Result<Share, Error> {
-        self.watch.begins("count", None);
+        let meter = Arc::new(Meter::of("k-mers"));
+        self.watch.begins("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
         let rule = OnceLock::new();
-        let counted = genuma_kmers::count_shards(&shards, &self.params, |kmers| {
+        let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
             self.select(rule.get_or_init(|| self.rule(kmers, 0)))
         })?;
         drop(shards);

@@ -468,7 +468,7 @@ impl Stepping<'_> {
         for step in self.parts.steps(Kind::Recruit) {
             let opened = self.open(step, |object, _: &Recruits| object.pieces())?;
             let file = ObjectFile { name: &opened.name, path: opened.fetched.path(), start: 0 };
-            if !seen.add(&opened.value.seen) || opened.value.shelves.len() != shelving.len() {
+            if !seen.add(&opened.value.seen) || opened.value.shelves.len() != shelving.number() {
                 let object = opened.name;
                 return Err(object::Error::Damaged { object, what: "shelves" }.into());
             }

@@ -100,7 +100,7 @@ impl Shelving {
     }
 
     /// How many shelves there are.
-    pub fn len(&self) -> usize {
+    pub fn number(&self) -> usize {
         self.shelves.len()
     }
 

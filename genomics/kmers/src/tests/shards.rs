@@ -67,7 +67,7 @@ fn shards_and_partitions_do_not_show() {
                     (shard.clone(), ObjectFile { name: "shard", path, start: *start })
                 })
                 .collect();
-            let counted = count_shards(&inputs, &params, |kmers| {
+            let counted = count_shards(&inputs, &params, &Meter::default(), |kmers| {
                 assert_eq!(*kmers, stats.kmers);
                 all
             })
@@ -95,7 +95,7 @@ fn what_does_not_fit_together_or_is_damaged_is_told() {
     let file = ObjectFile { name: "scatter-1.obj", path: &path, start: 0 };
     let params = |number| CountParams { part: Part::new(number, 2).expect("one"), ..files.params(31) };
     let told = |shards: &[(Shard, ObjectFile<'_>)], params: &CountParams| {
-        count_shards(shards, params, |_| all).expect_err("a fault").to_string()
+        count_shards(shards, params, &Meter::default(), |_| all).expect_err("a fault").to_string()
     };
     let mixed = [(shard.clone(), file), (other, file)];
     assert!(told(&mixed, &params(0)).contains("other partitions"));
@@ -108,7 +108,7 @@ fn what_does_not_fit_together_or_is_damaged_is_told() {
     let said = told(&[(shard.clone(), file)], &params(1));
     assert!(said.contains("scatter-1.obj (k-mer part) is damaged"), "{said}");
     assert!(said.contains("do the step that made it again"), "{said}");
-    assert!(count_shards(&[(shard, file)], &params(0), |_| all).is_ok());
+    assert!(count_shards(&[(shard, file)], &params(0), &Meter::default(), |_| all).is_ok());
     let least = CountParams { memory: least_for_grid(grid, 2) - 1, ..files.params(31) };
     let refused =
         Shard::scatter(&files.lanes, Grid { parts: 64, bins: 256 }, &least, &Meter::default(), || AsRead);
