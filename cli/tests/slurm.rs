@@ -43,13 +43,15 @@ fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 
 /// A Slurm of this test's own, which ends with it.
 struct Cluster {
-    folder: PathBuf,
+    /// Elsewhere than what it works on: the names of its sockets must be short.
+    folder: tempfile::TempDir,
 }
 
 impl Cluster {
     /// Starts one; without Slurm's programs says that the test is skipped.
-    fn start(folder: PathBuf) -> Option<Cluster> {
-        let output = Cluster::script("start", &folder, &[]);
+    fn start() -> Option<Cluster> {
+        let folder = tempfile::Builder::new().prefix("slurm-").tempdir_in("/tmp").expect("a folder");
+        let output = Cluster::script("start", folder.path(), &[]);
         let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         if output.status.code() == Some(3) {
             skipped(&why);
@@ -69,8 +71,8 @@ impl Cluster {
         let path = std::env::var("PATH").expect("PATH");
         let mut command = Command::new(program.as_ref());
         command
-            .env("SLURM_CONF", self.folder.join("slurm.conf"))
-            .env("PATH", format!("{}:{path}", text(&self.folder.join("bin"))))
+            .env("SLURM_CONF", self.folder.path().join("slurm.conf"))
+            .env("PATH", format!("{}:{path}", text(&self.folder.path().join("bin"))))
             .stdin(Stdio::null());
         command
     }
@@ -81,13 +83,13 @@ impl Cluster {
 
     /// Kills slurmd, slurmstepd and jobs of a node at once.
     fn crash(&self, node: &str) {
-        let _ = said(&Cluster::script("crash", &self.folder, &[node]));
+        let _ = said(&Cluster::script("crash", self.folder.path(), &[node]));
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let _ = Cluster::script("stop", &self.folder, &[]);
+        let _ = Cluster::script("stop", self.folder.path(), &[]);
     }
 }
 
@@ -177,7 +179,7 @@ fn submitted_by_its_own_script_and_a_node_dies() {
     // Blanks and quotes, which a script must not trip over.
     let folder = scratch("sbatch");
     let (run_folder, out) = (folder.join("a patient's run"), folder.join("out"));
-    let Some(cluster) = Cluster::start(folder.join("slurm")) else { return };
+    let Some(cluster) = Cluster::start() else { return };
     let plan = ["--plan", &text(&run_folder), "--shards", "3", "--parts", "2", "--threads", "2", "--sbatch"];
     run(data().call_with(&out, &plan)).well();
 
@@ -211,7 +213,7 @@ fn under_nextflow_and_a_node_dies() {
         return;
     }
     let folder = scratch("nextflow");
-    let Some(cluster) = Cluster::start(folder.join("slurm")) else { return };
+    let Some(cluster) = Cluster::start() else { return };
     let quick = "profiles { slurm { executor { pollInterval = '200ms'; queueStatInterval = '1s'; exitReadTimeout = '3s' } } }\n";
     fs::write(folder.join("quick.config"), quick).expect("a configuration");
     let genuma = held(&folder, "count");
@@ -245,7 +247,7 @@ fn under_snakemake() {
         return;
     }
     let folder = scratch("snakemake");
-    let Some(cluster) = Cluster::start(folder.join("slurm")) else { return };
+    let Some(cluster) = Cluster::start() else { return };
     let mut command = cluster.command(repository("scripts/snakemake.sh"));
     command.arg("-s").arg(repository("workflow/Snakefile"));
     command.args([

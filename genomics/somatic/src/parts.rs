@@ -16,7 +16,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-
 use std::sync::Arc;
 
 use genuma_kmers::{Grid, Part};
