@@ -9,7 +9,7 @@
 set -eu
 GENUMA=${GENUMA:-'/opt/genuma/bin/genuma'}
 RUN='/data/a patient'\''s 100% run'
-LOGS='/data/a patient'\\''s 100%% run/logs'
+LOGS='/data/a patient'\''s 100%% run/logs'
 export GENUMA
 
 # What a job does: Slurm starts a copy of this file.
