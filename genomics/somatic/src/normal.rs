@@ -38,8 +38,23 @@ const HOLD: usize = 15;
 /// Bases that must agree for two stacks to be one sequence.
 const BRIDGE: usize = 24;
 
+impl Normals {
+    /// Flanks end where their sequences do: a stack may say nothing of the last bases of a flank.
+    fn within(mut self) -> Normals {
+        for Flank { query: (from, to), seq, start } in &mut self.flanks {
+            *start = (*start).min(self.seqs[*seq].len());
+            *to = (*to).min(*from + self.seqs[*seq].len() - *start);
+        }
+        self
+    }
+}
+
 /// Assembles the normal side of a contig.
 pub fn assemble(locus: &Locus, pairs: &[Kept]) -> Normals {
+    assembled(locus, pairs).within()
+}
+
+fn assembled(locus: &Locus, pairs: &[Kept]) -> Normals {
     let Locus { contig, recruits, .. } = locus;
     let (Some(first), Some(last)) =
         (contig.novel.iter().position(|&n| n), contig.novel.iter().rposition(|&n| n))
@@ -156,5 +171,22 @@ fn hit(flank: &Flank, base: usize, primary: bool) -> Hit {
         is_primary: primary,
         is_secondary: false,
         cigar: vec![CigarOp { kind: CigarKind::Match, len: len as u32 }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flanks_end_with_their_sequences() {
+        let flank = |query, start| Flank { query, seq: 0, start };
+        let flanks = vec![flank((5, 9), 2), flank((0, 10), 1), flank((3, 9), 20), flank((7, 4), 0)];
+        let normals = Normals { seqs: vec![b"ACGTAC".to_vec()], flanks }.within();
+        assert_eq!(normals.flanks, [flank((5, 9), 2), flank((0, 5), 1), flank((3, 3), 6), flank((7, 4), 0)]);
+        let (genome, hits) = genome(&[normals]);
+        for hit in &hits[0] {
+            assert!(hit.ref_end <= genome.contigs[0].seq.len(), "{hit:?}");
+        }
     }
 }
