@@ -212,3 +212,19 @@ fn a_genome_like_the_human_one_is_a_mans_with_its_mitochondrion() {
     let counted: u64 = scores["kinds"].as_object().expect("kinds").values().map(sum).sum();
     assert_eq!(counted, scores["false_calls"].as_array().expect("false calls").len() as u64);
 }
+
+#[test]
+fn fixed_tissue_is_called_without_a_reference() {
+    // The normal's reads end within flanks of contigs here, which once ended the call.
+    let folder = scratch("fixed-bare");
+    let out = folder.to_str().expect("UTF-8");
+    let made =
+        ["--genome-length", "600000", "--library", "ffpe", "--depth-tumor", "52", "--depth-normal", "26"];
+    run(["simulate", "--seed", "16", "-o", out].iter().chain(&made)).well();
+    let reads = |sample: &str| [1, 2].map(|mate| format!("{out}/{sample}_{mate}.fq.gz"));
+    let ([t1, t2], [n1, n2]) = (reads("tumor"), reads("normal"));
+    let calls = folder.join("calls");
+    let calls = calls.to_str().expect("UTF-8");
+    run(["call", "--tumor", &t1, &t2, "--normal", &n1, &n2, "-o", calls, "--threads", "2"]).well();
+    assert!(filters(Path::new(calls)).iter().any(|filter| filter == "PASS"));
+}

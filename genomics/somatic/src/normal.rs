@@ -43,7 +43,7 @@ impl Normals {
     fn within(mut self) -> Normals {
         for Flank { query: (from, to), seq, start } in &mut self.flanks {
             *start = (*start).min(self.seqs[*seq].len());
-            *to = (*to).min(*from + self.seqs[*seq].len() - *start);
+            *to = (*to).clamp(*from, *from + self.seqs[*seq].len() - *start);
         }
         self
     }
@@ -87,7 +87,8 @@ fn assembled(locus: &Locus, pairs: &[Kept]) -> Normals {
             let l_flank = flank(l_at.max(0) as usize, left_end, 0, l_at);
             let in_right = (right_start as i32 - r_at).max(0) as usize;
             let bridge = r.get(in_right..in_right + BRIDGE);
-            let after = (left_end as i32 - l_at).max(0) as usize;
+            // The stack may end before its flank does.
+            let after = ((left_end as i32 - l_at).max(0) as usize).min(l.len());
             let from = after.saturating_sub(BRIDGE);
             let meets = bridge.and_then(|b| l[from..].windows(BRIDGE).position(|w| w == b)).map(|x| x + from);
             match meets {
@@ -183,7 +184,7 @@ mod tests {
         let flank = |query, start| Flank { query, seq: 0, start };
         let flanks = vec![flank((5, 9), 2), flank((0, 10), 1), flank((3, 9), 20), flank((7, 4), 0)];
         let normals = Normals { seqs: vec![b"ACGTAC".to_vec()], flanks }.within();
-        assert_eq!(normals.flanks, [flank((5, 9), 2), flank((0, 5), 1), flank((3, 3), 6), flank((7, 4), 0)]);
+        assert_eq!(normals.flanks, [flank((5, 9), 2), flank((0, 5), 1), flank((3, 3), 6), flank((7, 7), 0)]);
         let (genome, hits) = genome(&[normals]);
         for hit in &hits[0] {
             assert!(hit.ref_end <= genome.contigs[0].seq.len(), "{hit:?}");
