@@ -147,7 +147,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut job = args.job()?;
     if let Some(run) = &args.plan {
-        inspect(&job)?;
+        budget::check(&job.means, inspect(&job)?)?;
         let Args { shards, parts, sbatch, out, .. } = &args;
         return making::plan(&job, &Asked { run, shards: *shards, parts: *parts, sbatch: *sbatch, out });
     }

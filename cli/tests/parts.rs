@@ -175,7 +175,10 @@ fn a_step_killed_anywhere_is_done_again_to_the_same_bytes() {
             child.wait().expect("an end");
             // What is there is whole: the one of before, or the one of the killed step.
             let said = common::run(["step", &run.place]).well().stdout;
-            assert!(said.lines().any(|line| line.starts_with(step) || step == "finish"), "{said}");
+            let line =
+                said.lines().find(|line| line.starts_with(if step == "finish" { "recruit" } else { step }));
+            let done = line.and_then(|line| line.split_whitespace().nth(1)).expect("how many are done");
+            assert_eq!(done, if step == "finish" { "2" } else { "1" }, "{said}");
         }
         run.all(step);
         if step != "finish" {
@@ -240,6 +243,13 @@ fn what_does_not_fit_is_told_in_a_line() {
     assert!(refused(elsewhere.step("scatter", 1), 1).contains("no such folder"));
     fs::create_dir_all(&run.out).expect("a folder");
     assert!(refused(elsewhere.step("scatter", 1), 1).contains("holds no plan.json"));
+    // Too little memory is told before anything is done.
+    let little = run.plan_again(&data, &["--memory", "64M"]);
+    assert!(
+        little.code == Some(2) && little.stderr.contains("64 MiB of memory are too little"),
+        "{}",
+        little.stderr
+    );
     // Another call in the same place; the same call is welcome.
     let other = run.plan_again(&data, &["-k", "25"]);
     assert!(

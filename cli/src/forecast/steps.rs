@@ -23,7 +23,7 @@ pub struct Need {
 }
 
 /// Share of counting that is scattering, as measured (docs/cluster.md).
-const SCATTER: f64 = 0.65;
+const SCATTER: f64 = 0.69;
 /// Bytes of k-mers for each base of the reads.
 const KMER_BYTES: f64 = 1.0;
 /// What steps take beyond what is expected: shards and partitions are not all of a size, and machines not all as fast.

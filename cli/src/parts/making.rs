@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use genuma_kmers::{Expected, grid};
+use genuma_kmers::{Expected, grid, least_for_grid};
 use genuma_reads::Estimate;
 use genuma_reads::fasta::Reference;
 use genuma_somatic::parts::{Kind, Parts};
@@ -55,6 +55,14 @@ pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
     cut.shortfall().iter().for_each(|line| warn!("{line}"));
     let genome_bases = job.reference.as_deref().map(Reference::read).transpose()?.as_ref().map(known_bases);
     let grid = grid(Expected::of(&held, job.params.k).kmers, parts);
+    let least = least_for_grid(grid, job.means.threads);
+    if job.means.memory < least {
+        let (have, need) = (sizes::show(job.means.memory), sizes::show(least));
+        bail!(
+            "{have} of memory are too little for a step that scatters reads into {} bins, which needs {need}: raise --memory or lower --threads",
+            grid.all()
+        );
+    }
     let lines = format!("shards {}\npartitions {}\nbins {}\n", cut.shards.len(), grid.parts, grid.bins);
     let call = Parts {
         shards: cut.shards,
