@@ -1,0 +1,4 @@
+//! What two samples say of themselves: from their reads and their joint k-mer counters. Modules in the order data flows through them.
+//!
+//! Tallies are filled while reads are counted, each thread or partition its own, and added up; facts are made of tallies, each with the
+//! interval that it lies in and a plain word.
