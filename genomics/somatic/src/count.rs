@@ -385,7 +385,7 @@ impl Counting<'_> {
     fn share(
         &self,
         part: Part,
-        counted: Counted<Pick>,
+        counted: Counted<Vec<Pick>>,
         trimmed: [Trimmed; 2],
         rule: Option<&Select>,
     ) -> Result<Share, Error> {
