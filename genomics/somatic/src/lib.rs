@@ -45,6 +45,7 @@ pub mod output;
 mod passes;
 mod units;
 mod judge;
+pub mod sites;
 pub mod pipeline;
 pub mod parts;
 

@@ -1,0 +1,89 @@
+//! All that sampled roots say of a pair of samples.
+
+use serde::{Deserialize, Serialize};
+
+use crate::coverage::Covered;
+use crate::identity::Identity;
+use crate::mixture::{Contamination, contamination};
+use crate::roots::{RootTally, Site};
+use crate::sampled::Sampled;
+use crate::tumour::{self, Clone};
+use crate::usual::usual;
+
+/// What two samples say of themselves; of two values the normal's is the first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairFacts {
+    /// Share of all roots that were looked at.
+    pub share: f64,
+    /// How many they are.
+    pub roots: u64,
+    /// Who the samples are of.
+    pub identity: Identity,
+    /// How much of each is another person's; nothing where there is too little to tell.
+    pub contamination: [Option<Contamination>; 2],
+    /// Share of each sample's pairs that are PCR copies, as far as sampled roots show.
+    pub copies: [f64; 2],
+    /// How each covers its genome.
+    pub coverage: [Covered; 2],
+    /// Wrong bases of each sample among those of quality 30 and more, by substitution (both strands together: [`crate::roots::SUBSTITUTIONS`]); what is much
+    /// more frequent than others is damage (C>T deaminated, C>A oxidised).
+    pub wrong: [[f64; 6]; 2],
+    /// What the tumour is like; nothing of two people's samples.
+    pub tumour: Option<Clone>,
+}
+
+/// Facts, and what is needed to say what the tumour is like when more is known of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Looked {
+    facts: PairFacts,
+    /// Bases of a root.
+    pub bases: u32,
+    /// Sites where the normal has two alleles.
+    pub het: Vec<Site>,
+    changes: Vec<[u32; 2]>,
+}
+
+impl Looked {
+    /// At what was sampled.
+    pub fn at(sampled: &Sampled) -> Looked {
+        let tally = RootTally::of(sampled);
+        let copies = sampled.copies();
+        let each = [0, 1].map(|s| usual(&tally.depths[s]));
+        let identity = Identity::of(&tally, each);
+        let het = identity.heterozygous.map_or(0.0, |h| h[0]);
+        let lost = tally.lost();
+        let contamination = [0, 1].map(|s| {
+            // Of two people each is all of another.
+            let one = identity.is_pair() && het > 0.0;
+            one.then(|| contamination(&tally, s, [each[s], copies[s], het, lost[s]])).flatten()
+        });
+        let single = |site: &&Site| {
+            let depth = f64::from(site.normal[0]);
+            site.normal[1] == 0 && depth >= 0.5 * each[0] && depth <= 1.6 * each[0]
+        };
+        let changes = tally.changed().iter().filter(single).map(|site| site.tumour).collect();
+        let bases = sampled.root_bases();
+        let facts = PairFacts {
+            share: sampled.share(),
+            roots: tally.roots,
+            identity,
+            contamination,
+            copies,
+            coverage: [0, 1].map(|s| Covered::of(&tally, s, bases)),
+            wrong: [0, 1].map(|s| tally.wrong(s)),
+            tumour: None,
+        };
+        Looked { facts, bases, het: tally.het(), changes }
+    }
+
+    /// All of it. `places` say where the sites of two alleles lie: sequence and base; none if nobody knows. `changes` are the tumour's own, molecules without and
+    /// with each, where a call has found them.
+    pub fn finish(&self, places: &[Option<(u32, u32)>], changes: Option<&[[u32; 2]]>) -> PairFacts {
+        let places = places.iter().copied().chain(std::iter::repeat(None));
+        let het: Vec<_> = self.het.iter().copied().zip(places).collect();
+        let [normal, _] = &self.facts.coverage;
+        let tumour =
+            || tumour::clone(&het, changes.unwrap_or(&self.changes), normal.depth, normal.unevenness);
+        PairFacts { tumour: self.facts.identity.is_pair().then(tumour), ..self.facts.clone() }
+    }
+}

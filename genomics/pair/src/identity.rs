@@ -1,0 +1,141 @@
+//! Of one person, of relatives, or of two people?
+//!
+//! Where both samples are deep the alleles of each site are known. Two reads of one person differ at half of its heterozygous sites; what the tumour has
+//! where the normal has one allele only comes on top, and is half of what heterozygous sites are in a stranger, a quarter in a child, and nothing in
+//! the same person, whatever the tumour has lost. Where they are shallow pairs of reads are compared at roots that few reads have: those between the samples
+//! differ as often as those within them if the samples are of one person, whatever repeats and errors there are.
+
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::Estimate;
+use crate::roots::{Draws, Genotypes, RootTally};
+
+/// Who the samples are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// Of one person.
+    Same,
+    /// Of two people who are close relatives: parent and child, siblings.
+    Relatives,
+    /// Of two people.
+    Strangers,
+    /// Not of one person; whether of relatives cannot be told.
+    Different,
+    /// There is too little that both samples show.
+    Unknown,
+}
+
+/// What both samples say about who they are of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The verdict.
+    pub relation: Relation,
+    /// How much more the samples differ from one another than each from itself, in differing bases of a read each. 0 for one person.
+    pub excess: Estimate,
+    /// The same over what it would be for two people who are not related: 0 for one person, about a half for close relatives, 1 for strangers. Only where
+    /// heterozygous sites can be told.
+    pub distance: Option<Estimate>,
+    /// The share of sites that are heterozygous in each sample, where that can be told.
+    pub heterozygous: Option<[f64; 2]>,
+    /// Sites at which both samples' alleles are known; pairs of reads that were compared if there are none.
+    pub sites: u64,
+}
+
+/// Fewest sites of two alleles by which relation is measured.
+const HET: u64 = 24;
+/// Of all sites.
+const SITES: u64 = 5_000;
+/// Distance up to which the samples are of one person: a tumour has changes of its own, and may hold a few cells of others.
+const SAME: f64 = 0.25;
+/// Kinship above which two people are relatives (KING, Manichaikul 2010: 0.25 for parent and child and for siblings, 0 for strangers).
+const KIN: f64 = 0.09;
+/// Sites of two alleles per site from which one sample is a mixture of many: no person has so many.
+const STANDARD: f64 = 3.0;
+
+impl Identity {
+    /// Whether nothing speaks against one person.
+    pub fn is_pair(&self) -> bool {
+        matches!(self.relation, Relation::Same | Relation::Unknown)
+    }
+
+    /// From the tally, where roots of single places have about so many reads in the normal and in the tumour.
+    pub fn of(tally: &RootTally, usual: [f64; 2]) -> Identity {
+        let (from, to) = ((usual[0] * 0.5) as usize, (usual[0] * 1.7) as usize + 1);
+        let mut all = Genotypes::default();
+        tally.genotypes.iter().take(to).skip(from).for_each(|own| all.add(own));
+        if all.sites >= SITES && all.het_normal >= HET {
+            by_alleles(&all)
+        } else {
+            by_draws(&tally.draws, (usual[0] + usual[1]) * 1.5)
+        }
+    }
+}
+
+fn by_alleles(all: &Genotypes) -> Identity {
+    let share = |count: u64| count as f64 / all.sites as f64;
+    // Each place is seen from two sides by much the same reads: as many again in variance.
+    let deviation = |count: u64| (2.0 * (count.max(1)) as f64).sqrt() / all.sites as f64;
+    let heterozygous = [share(all.het_normal), share(all.het_tumour)];
+    let excess = all.foreign as f64 / 65_536.0 / all.sites as f64;
+    // Sums of shares: as if of so many sites of one half.
+    let few = deviation((all.foreign / 32_768).max(1)) / 2.0;
+    let half = heterozygous[0] / 2.0;
+    let distance = excess / half;
+    let spread = distance
+        * ((few / excess.max(1e-9)).powi(2) + (deviation(all.het_normal) / heterozygous[0]).powi(2)).sqrt();
+    let kinship =
+        (all.het_both as f64 - 2.0 * all.opposite as f64) / (all.het_normal + all.het_tumour) as f64;
+    let relation = match distance {
+        d if d - 1.96 * spread < SAME && d < 1.5 * SAME => Relation::Same,
+        _ if kinship > KIN => Relation::Relatives,
+        _ => Relation::Strangers,
+    };
+    Identity {
+        relation,
+        excess: Estimate::within(excess, few, [0.0, 1.0]),
+        distance: Some(Estimate::within(distance, spread, [0.0, f64::INFINITY])),
+        heterozygous: Some(heterozygous),
+        sites: all.sites,
+    }
+}
+
+/// Fewest pairs of reads between the samples.
+const PAIRS: u64 = 20_000;
+/// Difference of two people's reads, per base, of which half is the bar: a little less than a human pair has.
+const LEAST: f64 = 4e-4;
+
+/// By roots that up to so many reads have: others are of repeats.
+fn by_draws(draws: &[Draws], most: f64) -> Identity {
+    let most = (most as usize).max(4);
+    // Each class has errors and repeats of its own; those that say most count most.
+    let (mut sum, mut weights, mut pairs) = (0.0, 0.0, 0);
+    for own in draws.iter().take(most + 1).skip(2).filter(|own| own.pairs.iter().all(|pairs| *pairs >= 50)) {
+        let rate = own.differ.iter().sum::<u64>() as f64 / own.pairs.iter().sum::<u64>() as f64;
+        let [normal, tumour, between] = [0, 1, 2].map(|i| own.differ[i] as f64 / own.pairs[i] as f64);
+        let [n, t, b] = own.pairs.map(|pairs| 1.0 / pairs as f64);
+        let variance = STANDARD * (rate + 1e-6) * (b + (n + t) / 4.0);
+        sum += (between - (normal + tumour) / 2.0) / variance;
+        weights += 1.0 / variance;
+        pairs += own.pairs[2];
+    }
+    let none = Estimate { value: 0.0, low: -1.0, high: 1.0 };
+    let unknown = |excess| Identity {
+        relation: Relation::Unknown,
+        excess,
+        distance: None,
+        heterozygous: None,
+        sites: pairs,
+    };
+    if pairs < PAIRS || weights == 0.0 {
+        return unknown(none);
+    }
+    let (value, deviation) = (sum / weights, weights.powf(-0.5));
+    let excess = Estimate::within(value, deviation, [-1.0, 1.0]);
+    let relation = match () {
+        () if value > 3.0 * deviation && value > LEAST / 4.0 => Relation::Different,
+        () if value + 1.64 * deviation < LEAST => Relation::Same,
+        () => return unknown(excess),
+    };
+    Identity { relation, ..unknown(excess) }
+}

@@ -1,0 +1,400 @@
+//! Joint counters of sampled roots → what they say of both samples.
+//!
+//! A root is the middle of k-mers; its sixteen counters say which base stands before it and which behind, in each sample. So each side of a root is a
+//! site at which both samples show their alleles, without a reference: one place of the genome is seen from two roots.
+
+use std::collections::BinaryHeap;
+
+use genuma_kmers::RootCounters;
+use genuma_kmers::encode::revcomp;
+use genuma_reads::{NORMAL, TUMOUR};
+use serde::{Deserialize, Serialize};
+
+use crate::sampled::Sampled;
+use crate::usual::usual;
+
+/// Depths told apart, by their own number.
+pub const DEPTHS: usize = 256;
+/// Occurrences of a second allele told apart.
+pub const MINORS: usize = 32;
+/// Occurrences of a root in both samples together up to which pairs of reads are compared.
+pub const DRAWN: usize = 256;
+/// Fewest occurrences in each sample from which a site is looked at for its alleles.
+pub const DEEP: u32 = 8;
+/// Sites of a kind that are kept one by one: those of the smallest hashes.
+pub const KEPT: usize = 100_000;
+/// Classes of GC: the bases of the root that are G or C.
+pub const GC: usize = 33;
+
+/// The base substitutions, both strands together: C>A, C>G, C>T, T>A, T>C, T>G.
+pub const SUBSTITUTIONS: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
+
+/// Pairs of reads at roots that so many reads have, and how many of them differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Draws {
+    /// Pairs within the normal, within the tumour, and between them.
+    pub pairs: [u64; 3],
+    /// Those that differ.
+    pub differ: [u64; 3],
+}
+
+impl Draws {
+    /// Adds others.
+    pub fn add(&mut self, other: &Draws) {
+        self.pairs.iter_mut().zip(other.pairs).for_each(|(a, b)| *a += b);
+        self.differ.iter_mut().zip(other.differ).for_each(|(a, b)| *a += b);
+    }
+}
+
+/// Sites where the normal has some depth and the tumour is deep, by what both have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Genotypes {
+    /// Sites of which both samples' alleles can be told.
+    pub sites: u64,
+    /// The normal has two alleles.
+    pub het_normal: u64,
+    /// The tumour has two.
+    pub het_tumour: u64,
+    /// Both have the same two.
+    pub het_both: u64,
+    /// Each has one, another one.
+    pub opposite: u64,
+    /// Sum over sites where the normal has one allele of the share of the tumour's reads that have another one often, in units of 1/65536.
+    pub foreign: u64,
+}
+
+impl Genotypes {
+    /// Adds others.
+    pub fn add(&mut self, other: &Genotypes) {
+        self.sites += other.sites;
+        self.het_normal += other.het_normal;
+        self.het_tumour += other.het_tumour;
+        self.het_both += other.het_both;
+        self.opposite += other.opposite;
+        self.foreign += other.foreign;
+    }
+}
+
+/// A site that is kept for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Site {
+    /// A hash of the root and the side: those of the smallest stay.
+    hash: u64,
+    /// The root, by which the site can be found in a genome.
+    pub root: u64,
+    /// Reads of the normal with the first allele and with the second.
+    pub normal: [u32; 2],
+    /// The same of the tumour.
+    pub tumour: [u32; 2],
+}
+
+/// The sites of the smallest hashes.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Kept(BinaryHeap<Site>);
+
+impl Kept {
+    fn put(&mut self, site: Site) {
+        if self.0.len() < KEPT {
+            self.0.push(site);
+        } else if self.0.peek().is_some_and(|last| site < *last) {
+            self.0.pop();
+            self.0.push(site);
+        }
+    }
+}
+
+/// What is seen at roots of some share of G and C which the other sample has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Roots.
+    pub roots: u64,
+    /// Occurrences.
+    pub sum: u64,
+}
+
+/// What roots say. Tables of minors are `[6 × DEPTHS × MINORS]`: by substitution, by depth, by how often.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RootTally {
+    /// Share of all roots that were looked at.
+    pub share: f64,
+    /// How many they are.
+    pub roots: u64,
+    /// Occurrences, from and to, by which a root of each sample is taken for one of a single place.
+    known: [(u32, u32); 2],
+    /// By occurrences of the root in both samples together.
+    pub draws: Vec<Draws>,
+    /// By occurrences in the normal.
+    pub genotypes: Vec<Genotypes>,
+    /// Sites of each sample, by substitution, by its depth and by how often it has that second allele, where the other sample has one allele only and
+    /// that is this one's most frequent. Each site is there three times, for each base that its own could be taken for.
+    pub minor: [Vec<u64>; 2],
+    het: Kept,
+    changed: Kept,
+    /// By GC of the root and sample: where the other has the root as often as it usually has one.
+    pub coverage: [Vec<Coverage>; 2],
+    /// Occurrences at roots that the other sample usually has, by sample: how many roots have so many.
+    pub depths: [Vec<u64>; 2],
+}
+
+impl Default for RootTally {
+    fn default() -> RootTally {
+        RootTally {
+            share: 1.0,
+            roots: 0,
+            known: [(1, u32::MAX); 2],
+            draws: vec![Draws::default(); DRAWN],
+            genotypes: vec![Genotypes::default(); DEPTHS],
+            minor: [(); 2].map(|()| vec![0; 6 * DEPTHS * MINORS]),
+            het: Kept::default(),
+            changed: Kept::default(),
+            coverage: [(); 2].map(|()| vec![Coverage::default(); GC]),
+            depths: [(); 2].map(|()| vec![0; DEPTHS]),
+        }
+    }
+}
+
+fn hash(stem: u64) -> u64 {
+    let mixed = (stem ^ (stem >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// How often each sample has roots of single places, from and to: around where most of the occurrences are.
+fn single(sampled: &Sampled) -> [(u32, u32); 2] {
+    let mut depths = [(); 2].map(|()| vec![0; DEPTHS]);
+    for root in sampled.roots() {
+        let depth = root.counts.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
+        for s in 0..2 {
+            // Errors are in one sample alone.
+            if depth[1 - s] > 0 {
+                depths[s][(depth[s] as usize).min(DEPTHS - 1)] += 1;
+            }
+        }
+    }
+    depths.map(|own| {
+        let usual = usual(&own);
+        (((usual * 0.5).floor() as u32).max(1), ((usual * 1.6).ceil() as u32).max(2))
+    })
+}
+
+/// Whether a root ends in a tandem repeat, of which copies come and go while it is read: 5 bases of one, 3 copies of two or three, of four almost so.
+fn slips(stem: u64) -> bool {
+    [(1, 5), (2, 6), (3, 9), (4, 11)].iter().any(|&(unit, bases)| {
+        let differ = stem ^ (stem >> (2 * unit));
+        differ & (u64::MAX >> (64 - 2 * (bases - unit))) == 0
+    })
+}
+
+fn two(n: u32) -> u64 {
+    u64::from(n) * u64::from(n.saturating_sub(1)) / 2
+}
+
+/// The index of the substitution of one base by another (codes 0 to 3: A, C, G, T), both strands together.
+pub fn substitution(from: usize, to: usize) -> usize {
+    let (from, to) = if from == 0 || from == 2 { (3 - from, 3 - to) } else { (from, to) };
+    match (from, to) {
+        (1, 0) => 0,
+        (1, 2) => 1,
+        (1, _) => 2,
+        (_, 0) => 3,
+        (_, 1) => 4,
+        _ => 5,
+    }
+}
+
+impl RootTally {
+    /// Of what was sampled.
+    pub fn of(sampled: &Sampled) -> RootTally {
+        let mut tally = RootTally { share: sampled.share(), known: single(sampled), ..RootTally::default() };
+        sampled.roots().for_each(|root| tally.see(&root, sampled.root_bases()));
+        tally
+    }
+
+    /// Looks at a root of two samples. One that is its own reverse complement has no sides: it may not come.
+    fn see(&mut self, root: &RootCounters, bases: u32) {
+        let hash = hash(root.stem);
+        let (mut before, mut behind) = ([[0u32; 2]; 4], [[0u32; 2]; 4]);
+        let (mut same, mut between) = ([0u64; 2], 0u64);
+        for (slot, counts) in root.counts.iter().enumerate() {
+            for s in 0..2 {
+                before[slot >> 2][s] += counts[s];
+                behind[slot & 3][s] += counts[s];
+                same[s] += two(counts[s]);
+            }
+            between += u64::from(counts[0]) * u64::from(counts[1]);
+        }
+        let depth = before.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
+        let all = depth[0].saturating_add(depth[1]);
+        self.roots += 1;
+        if all < 2 {
+            return;
+        }
+        if (all as usize) < DRAWN {
+            let pairs = [two(depth[0]), two(depth[1]), u64::from(depth[0]) * u64::from(depth[1])];
+            let alike = [same[0], same[1], between];
+            let draws = &mut self.draws[all as usize];
+            for i in 0..3 {
+                draws.pairs[i] += pairs[i];
+                draws.differ[i] += pairs[i] - alike[i];
+            }
+        }
+        let gc = (root.stem ^ (root.stem >> 1)) & 0x5555_5555_5555_5555;
+        let gc = (gc.count_ones() as usize).min(GC - 1);
+        for s in 0..2 {
+            // Single places only: what the other sample hardly has may be its errors, or of a repeat.
+            if depth[1 - s] >= self.known[1 - s].0 && depth[1 - s] <= self.known[1 - s].1 {
+                let own = depth[s].min(DEPTHS as u32 - 1);
+                let coverage = &mut self.coverage[s][gc];
+                coverage.roots += 1;
+                coverage.sum += u64::from(own);
+                self.depths[s][own as usize] += 1;
+            }
+        }
+        if depth[0] >= DEEP && depth[1] >= DEEP {
+            if !slips(revcomp(root.stem, bases)) {
+                self.site(&before, depth, root.stem, hash & !1);
+            }
+            if !slips(root.stem) {
+                self.site(&behind, depth, root.stem, hash | 1);
+            }
+        }
+    }
+
+    /// One side: how often each sample has each of the four bases.
+    fn site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], root: u64, hash: u64) {
+        let of = |sample: usize| bases.map(|c| c[sample]);
+        let (normal, tumour) = (Alleles::of(of(0), depth[0]), Alleles::of(of(1), depth[1]));
+        let at = &mut self.genotypes[(depth[0] as usize).min(DEPTHS - 1)];
+        let (n, t) = (normal.zygosity(), tumour.zygosity());
+        if n != Zygosity::Unclear && t != Zygosity::Unclear {
+            at.sites += 1;
+            at.het_normal += u64::from(n == Zygosity::Two);
+            at.het_tumour += u64::from(t == Zygosity::Two);
+            let same = normal.bases() == tumour.bases();
+            at.het_both += u64::from(n == Zygosity::Two && t == Zygosity::Two && same);
+            at.opposite +=
+                u64::from(n == Zygosity::One && t == Zygosity::One && normal.first != tumour.first);
+            if n == Zygosity::One {
+                // What the tumour has beside the normal's allele, but for what may be errors or few cells.
+                let other = (0..4).filter(|&b| b != normal.first).map(|b| bases[b][1]);
+                let often: u32 = other.filter(|&c| c * OFTEN >= depth[1]).sum();
+                at.foreign += u64::from(often) * 65_536 / u64::from(depth[1]);
+            }
+        }
+        for (s, own, other) in [(NORMAL, &normal, &tumour), (TUMOUR, &tumour, &normal)] {
+            let s = usize::from(s);
+            let pure = other.counts[0] == other.depth && own.first == other.first;
+            if !pure || own.counts[1] * 4 >= own.depth {
+                continue;
+            }
+            let depth = own.depth as usize;
+            for b in (0..4).filter(|&b| b != own.first) {
+                let count = bases[b][s] as usize;
+                let (deep, minor) = match depth {
+                    ..DEPTHS => (depth, count),
+                    _ => (DEPTHS - 1, count * (DEPTHS - 1) / depth),
+                };
+                let row = substitution(own.first, b) * DEPTHS + deep;
+                self.minor[s][row * MINORS + minor.min(MINORS - 1)] += 1;
+            }
+        }
+        if n == Zygosity::Two {
+            let [a, b] = [normal.first, normal.second];
+            let pair = |s: usize| [bases[a][s], bases[b][s]];
+            self.het.put(Site { hash, root, normal: pair(0), tumour: pair(1) });
+        } else {
+            // An allele that the tumour has and the normal hardly.
+            let new = (0..4).filter(|&b| b != normal.first).max_by_key(|&b| bases[b][1]).unwrap_or(0);
+            let [own, other] = [bases[new][0], bases[new][1]];
+            let clear = f64::from(other) >= beyond_errors(f64::from(depth[1])) && other >= CLEAR;
+            if clear && own * 4 <= depth[0] && bases[normal.first][0] * 4 >= depth[0] * 3 {
+                let first = |s: usize| [depth[s] - bases[new][s], bases[new][s]];
+                self.changed.put(Site { hash, root, normal: first(0), tumour: first(1) });
+            }
+        }
+    }
+
+    /// Share of a sample's sites at which it has two alleles and the other sample one of them.
+    pub fn lost(&self) -> [f64; 2] {
+        let sum = |of: fn(&Genotypes) -> u64| self.genotypes.iter().map(of).sum::<u64>() as f64;
+        let (sites, both) = (sum(|g| g.sites).max(1.0), sum(|g| g.het_both));
+        [(sum(|g| g.het_normal) - both) / sites, (sum(|g| g.het_tumour) - both) / sites]
+    }
+
+    /// Share of a sample's reads that have another base alone among its reads, where all others and the other sample have one: by substitution.
+    pub fn wrong(&self, sample: usize) -> [f64; 6] {
+        std::array::from_fn(|class| {
+            let rows = self.minor[sample][class * DEPTHS * MINORS..][..DEPTHS * MINORS].chunks(MINORS);
+            let sum = rows.enumerate().fold([0.0; 2], |sum, (depth, row)| {
+                let all = row.iter().sum::<u64>() as f64;
+                [sum[0] + row[1] as f64, sum[1] + all * depth as f64]
+            });
+            sum[0] / sum[1].max(1.0)
+        })
+    }
+
+    /// Sites where the normal has two alleles, in an order of their own.
+    pub fn het(&self) -> Vec<Site> {
+        sorted(&self.het)
+    }
+
+    /// Sites where the tumour has an allele, the second, that the normal lacks or has in few reads.
+    pub fn changed(&self) -> Vec<Site> {
+        sorted(&self.changed)
+    }
+}
+
+fn sorted(kept: &Kept) -> Vec<Site> {
+    let mut sites: Vec<Site> = kept.0.iter().copied().collect();
+    sites.sort_unstable();
+    sites
+}
+
+/// Share of the tumour's reads, one in so many, from which another allele is no error and not of few cells.
+const OFTEN: u32 = 5;
+/// Fewest reads of an allele that only the tumour has.
+const CLEAR: u32 = 4;
+
+/// Fewest reads with an allele that errors do not explain among so many: the mean and four standard deviations, and one.
+fn beyond_errors(depth: f64) -> f64 {
+    let errors = depth * 0.0015;
+    1.0 + errors + 4.0 * errors.sqrt()
+}
+
+/// How many alleles a sample has at a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Zygosity {
+    One,
+    Two,
+    Unclear,
+}
+
+/// The two most frequent bases of a sample at a site.
+struct Alleles {
+    first: usize,
+    second: usize,
+    counts: [u32; 2],
+    depth: u32,
+}
+
+impl Alleles {
+    fn of(counts: [u32; 4], depth: u32) -> Alleles {
+        let mut order = [0usize, 1, 2, 3];
+        order.sort_by_key(|&b| std::cmp::Reverse(counts[b]));
+        Alleles { first: order[0], second: order[1], counts: [counts[order[0]], counts[order[1]]], depth }
+    }
+
+    fn zygosity(&self) -> Zygosity {
+        let [first, second] = self.counts;
+        if second * 8 <= self.depth && first * 8 >= self.depth * 7 {
+            Zygosity::One
+        } else if second * 4 >= self.depth && second >= 3 && (first + second) * 8 >= self.depth * 7 {
+            Zygosity::Two
+        } else {
+            Zygosity::Unclear
+        }
+    }
+
+    fn bases(&self) -> (usize, usize) {
+        (self.first.min(self.second), self.first.max(self.second))
+    }
+}

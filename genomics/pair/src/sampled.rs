@@ -1,0 +1,534 @@
+//! A sample of the roots of both samples, counted in good bases only, while reads are read for something else.
+//!
+//! Joint counters of all k-mers are full of the sequencer's errors, beside which a hundredth of another person does not show. So some roots are counted once
+//! more, and only where all bases of the k-mer are good, once for a pair, however its mates overlap, and once for all PCR copies of it. Which roots depends on their bases alone: whether
+//! each of the two bases that are equally far from the middle is strong (C, G) says one bit that is the same on both strands, and the first bits must
+//! be those of a pattern. That is a few operations on 64 places at once. As more roots come than there is room for, one bit more is asked for and
+//! half of them go: so what is there in the end depends neither on the order of the reads nor on threads nor on the shards that were added up.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard};
+
+use genuma_kmers::RootCounters;
+use genuma_kmers::encode::{mask, revcomp};
+use genuma_reads::{Mate, Pair, dna};
+use serde::{Deserialize, Serialize};
+
+/// Bits of the pattern, the innermost pair of bases first: whether one of the two is strong and the other weak.
+const PATTERN: u32 = 0b10_1100_1101;
+/// How many it has; further bits are those of a hash.
+const PATTERNED: u32 = 10;
+/// Shards of the table, each with a lock of its own.
+const SHARDS: usize = 64;
+/// k-mers that a thread holds back for a shard.
+const HELD: usize = 256;
+
+/// The counts of k-mers: the root in the upper bits, as it is smaller of both strands; then the base before it and the one behind.
+type Counts = HashMap<u64, [Seen; 2], BuildHasherDefault<Mixed>>;
+
+/// How often a sample has a k-mer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+struct Seen {
+    /// Pairs that have it.
+    pairs: u32,
+    /// A bit for each of them, of 32, chosen by how their mates begin: copies of a molecule have the same.
+    begin: u32,
+}
+
+impl Seen {
+    fn once(begin: u64) -> Seen {
+        Seen { pairs: 1, begin: 1 << (begin & 31) }
+    }
+
+    fn add(&mut self, other: Seen) {
+        self.pairs = self.pairs.saturating_add(other.pairs);
+        self.begin |= other.begin;
+    }
+
+    /// Molecules, where that can be told: of so many pairs chance puts two molecules on one bit as often as was reckoned in.
+    fn molecules(self) -> Option<u32> {
+        let bits = f64::from(self.begin.count_ones());
+        (bits <= 16.0).then(|| ((-32.0 * (1.0 - bits / 32.0).ln()).round() as u32).min(self.pairs))
+    }
+}
+
+/// Spreads keys, which are no one's to choose.
+#[derive(Debug, Default, Clone, Copy)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = mixed(self.0 ^ key);
+    }
+}
+
+fn mixed(key: u64) -> u64 {
+    let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 29)
+}
+
+/// What is sampled, and how much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleParams {
+    /// Length of the k-mers, 12 to 32.
+    pub k: u32,
+    /// Lowest quality (Phred) of a root's bases, and of the two beside it, which are compared.
+    pub quality: [u8; 2],
+    /// Most k-mers that are held; each takes some 30 bytes.
+    pub most: usize,
+}
+
+impl SampleParams {
+    /// Bases of a root.
+    fn root(&self) -> usize {
+        self.k as usize - 2
+    }
+
+    /// How many bits the root of a k-mer fits, the pattern's and then those of a hash.
+    fn level(&self, key: u64) -> u32 {
+        let (root, bases) = (key >> 4, self.root());
+        let strong = |at: usize| (root >> (2 * at) ^ root >> (2 * at + 1)) & 1;
+        let inner = bases / 2;
+        for i in 0..PATTERNED.min(inner as u32) {
+            let differ = strong(inner - 1 - i as usize) ^ strong(bases.div_ceil(2) + i as usize);
+            if differ != u64::from(PATTERN >> i & 1) {
+                return i;
+            }
+        }
+        PATTERNED.min(inner as u32) + mixed(root.wrapping_mul(0xd6e8_feb8_6659_fd93)).leading_zeros()
+    }
+}
+
+/// The sample that is being taken. Threads take it together.
+#[derive(Debug)]
+pub struct Sampling {
+    params: SampleParams,
+    level: AtomicU32,
+    held: AtomicUsize,
+    shards: Vec<Mutex<Counts>>,
+    raising: Mutex<()>,
+}
+
+/// What was sampled, sorted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    params: SampleParams,
+    /// Bits that roots had to fit: one root in two to this power is there.
+    level: u32,
+    counts: Vec<(u64, [Seen; 2])>,
+}
+
+/// A lock. Who panicked with it has left the counts as they are, and the panic goes on in its thread.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Sampling {
+    /// Nothing yet.
+    pub fn new(params: SampleParams) -> Sampling {
+        Sampling {
+            params,
+            level: AtomicU32::new(0),
+            held: AtomicUsize::new(0),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            raising: Mutex::default(),
+        }
+    }
+
+    /// For one thread.
+    pub fn sampler(&self) -> Sampler<'_> {
+        Sampler {
+            sampling: self,
+            held: (0..SHARDS).map(|_| Vec::with_capacity(HELD)).collect(),
+            found: Vec::new(),
+            strong: Vec::new(),
+        }
+    }
+
+    /// Adds occurrences of k-mers of one shard.
+    fn add(&self, shard: usize, counts: impl Iterator<Item = (u64, [Seen; 2])>) {
+        let level = self.level.load(Relaxed);
+        let mut own = lock(&self.shards[shard]);
+        let before = own.len();
+        for (key, count) in counts.filter(|(key, _)| level == 0 || self.params.level(*key) >= level) {
+            let sum = own.entry(key).or_default();
+            sum.iter_mut().zip(count).for_each(|(a, b)| a.add(b));
+        }
+        let more = own.len() - before;
+        drop(own);
+        if self.held.fetch_add(more, Relaxed) + more > self.params.most {
+            self.make_room();
+        }
+    }
+
+    /// Leaves half of the roots out, as often as there are too many.
+    fn make_room(&self) {
+        let _one = lock(&self.raising);
+        while self.held.load(Relaxed) > self.params.most {
+            let level = self.level.load(Relaxed);
+            // Some may have come that were asked for before.
+            if self.keep(level) > self.params.most {
+                self.level.store(level + 1, Relaxed);
+                self.keep(level + 1);
+            }
+        }
+    }
+
+    /// Keeps the roots that fit so many bits, and says how many k-mers these are.
+    fn keep(&self, level: u32) -> usize {
+        let mut all = 0;
+        for shard in &self.shards {
+            let mut own = lock(shard);
+            let before = own.len();
+            own.retain(|&key, _| self.params.level(key) >= level);
+            self.held.fetch_sub(before - own.len(), Relaxed);
+            all += own.len();
+        }
+        all
+    }
+
+    /// Adds what was sampled elsewhere, in the same way.
+    pub fn add_sampled(&self, other: &Sampled) {
+        {
+            let _one = lock(&self.raising);
+            if self.level.load(Relaxed) < other.level {
+                self.level.store(other.level, Relaxed);
+                self.keep(other.level);
+            }
+        }
+        for piece in other.counts.chunks(1 << 12) {
+            for shard in 0..SHARDS {
+                self.add(shard, piece.iter().copied().filter(|(key, _)| shard_of(*key) == shard));
+            }
+        }
+    }
+
+    /// All that was sampled, when all samplers have ended.
+    pub fn finish(self) -> Sampled {
+        let level = self.level.load(Relaxed);
+        self.keep(level);
+        let mut counts: Vec<_> = self
+            .shards
+            .into_iter()
+            .flat_map(|shard| shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+            .collect();
+        counts.sort_unstable();
+        Sampled { params: self.params, level, counts }
+    }
+}
+
+fn shard_of(key: u64) -> usize {
+    // The table's own bits are the highest and the lowest.
+    (mixed(key) >> 20) as usize % SHARDS
+}
+
+/// Takes the sample of the pairs that one thread sees.
+#[derive(Debug)]
+pub struct Sampler<'a> {
+    sampling: &'a Sampling,
+    held: Vec<Vec<(u64, [Seen; 2])>>,
+    found: Vec<u64>,
+    strong: Vec<u64>,
+}
+
+impl Sampler<'_> {
+    /// Looks at a pair of a sample, as it was cut.
+    pub fn see(&mut self, pair: Pair<'_>, sample: u8) {
+        let level = self.sampling.level.load(Relaxed);
+        self.found.clear();
+        for mate in pair.mates {
+            find(mate, &self.sampling.params, level, &mut self.strong, &mut self.found);
+        }
+        if self.found.is_empty() {
+            return;
+        }
+        let once = Seen::once(begin(&pair));
+        let seen = if sample == 0 { [once, Seen::default()] } else { [Seen::default(), once] };
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_unstable();
+        // A pair is one molecule, which says a thing once: not twice where its mates overlap, and nothing where it has a root in two places.
+        for own in found.chunk_by(|a, b| a >> 4 == b >> 4) {
+            if own.iter().all(|key| *key == own[0]) {
+                self.put(own[0], seen);
+            }
+        }
+        self.found = found;
+    }
+
+    fn put(&mut self, key: u64, seen: [Seen; 2]) {
+        let shard = shard_of(key);
+        let held = &mut self.held[shard];
+        held.push((key, seen));
+        if held.len() == HELD {
+            self.sampling.add(shard, held.drain(..));
+        }
+    }
+}
+
+impl Drop for Sampler<'_> {
+    fn drop(&mut self) {
+        for (shard, held) in self.held.iter_mut().enumerate() {
+            self.sampling.add(shard, held.drain(..));
+        }
+    }
+}
+
+/// A hash of how both mates begin, which of them is the first or not.
+fn begin(pair: &Pair<'_>) -> u64 {
+    const BASES: usize = 16;
+    let word = |mate: &Mate<'_>| {
+        let bases = mate.seq.iter().take(BASES);
+        mixed(bases.fold(1u64, |word, &base| word << 2 | u64::from(dna::code(base) & 3)))
+    };
+    mixed(word(&pair.mates[0]).wrapping_add(word(&pair.mates[1]))) >> 32
+}
+
+/// Appends the k-mers of a mate whose roots fit `level` bits and whose bases are good.
+fn find(mate: Mate<'_>, params: &SampleParams, level: u32, strong: &mut Vec<u64>, found: &mut Vec<u64>) {
+    let (k, root) = (params.k as usize, params.root());
+    let Some(last) = mate.seq.len().checked_sub(k) else { return };
+    strong.clear();
+    strong.extend(mate.seq.chunks(64).map(strong_of));
+    // Which of 64 bases from one on are strong, the first in the lowest bit.
+    let at = |from: usize| {
+        let (i, shift) = (from / 64, from % 64);
+        let [here, next] = [i, i + 1].map(|i| strong.get(i).copied().unwrap_or(0));
+        (here >> shift) | (next << 1 << (63 - shift))
+    };
+    let asked = level.min(PATTERNED).min(root as u32 / 2);
+    for start in (0..=last).step_by(64) {
+        // The root of a k-mer begins a base behind it.
+        let mut fit = u64::MAX >> (63 - (last - start).min(63));
+        for i in 0..asked as usize {
+            let differ = at(start + root / 2 - i) ^ at(start + 1 + root.div_ceil(2) + i);
+            fit &= if PATTERN >> i & 1 == 1 { differ } else { !differ };
+        }
+        while fit != 0 {
+            let here = start + fit.trailing_zeros() as usize;
+            fit &= fit - 1;
+            let key = key_of(&mate.seq[here..here + k], &mate.qual[here..here + k], params);
+            found.extend(key.filter(|&key| level <= asked || params.level(key) >= level));
+        }
+    }
+}
+
+/// A bit for each of up to 64 letters: whether it is C or G, of those that are bases.
+fn strong_of(letters: &[u8]) -> u64 {
+    let mut all = 0;
+    for (i, eight) in letters.chunks(8).enumerate() {
+        let mut bytes = [0; 8];
+        bytes[..eight.len()].copy_from_slice(eight);
+        // The second lowest bit of C, G, c and g is set, that of A, T, a and t is not.
+        let bits = (u64::from_le_bytes(bytes) >> 1) & 0x0101_0101_0101_0101;
+        all |= (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+    }
+    all
+}
+
+/// The key of a k-mer of good bases whose root is not its own reverse complement.
+fn key_of(seq: &[u8], qual: &[u8], params: &SampleParams) -> Option<u64> {
+    let [inner, ends] = params.quality.map(|quality| quality + 33);
+    if qual[0] < ends || qual[qual.len() - 1] < ends {
+        return None;
+    }
+    let mut word = 0u64;
+    for (&base, &quality) in seq.iter().zip(qual) {
+        let code = dna::code(base);
+        if code > 3 || quality < inner {
+            return None;
+        }
+        word = word << 2 | u64::from(code);
+    }
+    let bases = params.k - 2;
+    let (first, last) = (word >> (2 * (params.k - 1)), word & 3);
+    let root = (word >> 2) & mask(bases);
+    let reverse = revcomp(root, bases);
+    match root.cmp(&reverse) {
+        std::cmp::Ordering::Less => Some(root << 4 | first << 2 | last),
+        std::cmp::Ordering::Greater => Some(reverse << 4 | (3 - last) << 2 | (3 - first)),
+        std::cmp::Ordering::Equal => None,
+    }
+}
+
+impl Sampled {
+    /// Share of all roots that are there.
+    pub fn share(&self) -> f64 {
+        (-f64::from(self.level)).exp2()
+    }
+
+    /// Bases of a root.
+    pub fn root_bases(&self) -> u32 {
+        self.params.k - 2
+    }
+
+    /// Share of each sample's pairs that are copies of another, as far as sampled k-mers of up to 16 pairs tell: less than there are where it is deeper.
+    pub fn copies(&self) -> [f64; 2] {
+        [0, 1].map(|s| {
+            let told =
+                self.counts.iter().map(|(_, seen)| seen[s]).filter(|seen| (4..=16).contains(&seen.pairs));
+            let sum = told.fold([0u64; 2], |sum, seen| match seen.molecules() {
+                Some(molecules) => [sum[0] + u64::from(seen.pairs), sum[1] + u64::from(molecules)],
+                None => sum,
+            });
+            if sum[0] < 1000 { 0.0 } else { 1.0 - sum[1] as f64 / sum[0] as f64 }
+        })
+    }
+
+    /// Every root with its counters, in molecules.
+    pub fn roots(&self) -> impl Iterator<Item = RootCounters> + '_ {
+        let copies = self.copies();
+        let molecules = move |seen: Seen, s: usize| {
+            seen.molecules().unwrap_or_else(|| (f64::from(seen.pairs) * (1.0 - copies[s])).round() as u32)
+        };
+        self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
+            let mut counts = [[0; 2]; 16];
+            for (key, seen) in own {
+                counts[(key & 15) as usize] = [molecules(seen[0], 0), molecules(seen[1], 1)];
+            }
+            RootCounters { stem: own[0].0 >> 4, counts }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn random(n: usize, mut seed: u64) -> Vec<u8> {
+        let mut next = || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(seed >> 62) as usize]
+        };
+        (0..n).map(|_| next()).collect()
+    }
+
+    /// Pairs of a random genome, on both strands: mates of 100 bases, fragments of 150 to 450.
+    fn pairs(genome: &[u8], n: usize) -> Vec<[Vec<u8>; 2]> {
+        let piece = |i: usize| {
+            let (start, len) = ((i * 7919) % (genome.len() - 450), 150 + (i * 31) % 300);
+            let fragment = &genome[start..start + len];
+            let fragment = if i.is_multiple_of(2) { fragment.to_vec() } else { dna::revcomp(fragment) };
+            [fragment[..100].to_vec(), dna::revcomp(&fragment)[..100].to_vec()]
+        };
+        (0..n).map(piece).collect()
+    }
+
+    fn sampled(pairs: &[[Vec<u8>; 2]], qual: &[u8], params: SampleParams) -> Sampled {
+        let sampling = Sampling::new(params);
+        let mut sampler = sampling.sampler();
+        for (i, [a, b]) in pairs.iter().enumerate() {
+            let mate = |seq| Mate { seq, qual };
+            sampler.see(Pair { name: b"p", mates: [mate(a), mate(b)] }, (i % 2) as u8);
+        }
+        drop(sampler);
+        sampling.finish()
+    }
+
+    #[test]
+    fn what_is_sampled_are_the_roots_that_fit_each_once_a_pair() {
+        let genome = random(4_000, 1);
+        let pairs = pairs(&genome, 400);
+        for k in [24, 25, 31, 32] {
+            let params = SampleParams { k, quality: [20, 30], most: usize::MAX };
+            // By letters.
+            let mut expected: BTreeMap<u64, [Seen; 2]> = BTreeMap::new();
+            for (i, mates) in pairs.iter().enumerate() {
+                let keys = |seq: &Vec<u8>| -> Vec<u64> {
+                    seq.windows(k as usize).filter_map(|w| key_of(w, &[70; 32][..w.len()], &params)).collect()
+                };
+                let [mut own, other] = mates.each_ref().map(keys);
+                own.extend(other);
+                own.sort_unstable();
+                own.dedup();
+                assert!(own.is_sorted_by(|a, b| a >> 4 != b >> 4), "no root twice in a random genome");
+                let [a, b] = mates.each_ref().map(|seq| Mate { seq, qual: &[] });
+                let once = Seen::once(begin(&Pair { name: b"p", mates: [b, a] }));
+                own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].add(once));
+            }
+            let whole = sampled(&pairs, &[70; 100], params);
+            assert_eq!((whole.level, whole.counts.len()), (0, expected.len()));
+            assert!(whole.counts.iter().copied().eq(expected.clone()));
+            for most in [3_000, 500, 100, 2] {
+                let part = sampled(&pairs, &[70; 100], SampleParams { most, ..params });
+                let fits: Vec<_> =
+                    expected.iter().filter(|(key, _)| params.level(**key) >= part.level).collect();
+                assert!(
+                    part.counts.iter().map(|(key, count)| (key, count)).eq(fits.iter().copied()),
+                    "{most}"
+                );
+                let more = expected.keys().filter(|key| params.level(**key) + 1 >= part.level).count();
+                assert!(part.level == 0 || more > most, "as many as there is room for");
+                // In another order, and in two shards.
+                let turned: Vec<_> = pairs.iter().rev().cloned().collect();
+                assert_eq!(pairs.len() % 2, 0);
+                let other = sampled(&turned, &[70; 100], SampleParams { most, ..params });
+                let swapped = |c: &(u64, [Seen; 2])| (c.0, [c.1[1], c.1[0]]);
+                assert!(
+                    other.level == part.level && other.counts.iter().map(swapped).eq(part.counts.clone())
+                );
+                let together = Sampling::new(SampleParams { most, ..params });
+                for shard in [&pairs[..100], &pairs[100..]] {
+                    together.add_sampled(&sampled(shard, &[70; 100], SampleParams { most, ..params }));
+                }
+                assert_eq!(together.finish(), part);
+            }
+        }
+    }
+
+    #[test]
+    fn both_strands_fit_alike_and_poor_bases_do_not_count() {
+        let params = SampleParams { k: 31, quality: [20, 30], most: usize::MAX };
+        let seq = random(3_000, 5);
+        let levels = |seq: &[u8]| -> Vec<u32> {
+            let keys = seq.windows(31).filter_map(|w| key_of(w, &[70; 31], &params));
+            keys.map(|key| params.level(key)).collect()
+        };
+        let (here, mut there) = (levels(&seq), levels(&dna::revcomp(&seq)));
+        there.reverse();
+        assert_eq!(here, there);
+        let half = here.iter().filter(|level| **level >= 1).count();
+        assert!((1_300..1_700).contains(&half), "{half}");
+        let one = vec![[seq[..100].to_vec(), seq[500..600].to_vec()]];
+        let mut qual = [70u8; 100];
+        assert_eq!(sampled(&one, &qual, params).counts.len(), 140);
+        qual[50] = 33 + 19;
+        assert_eq!(sampled(&one, &qual, params).counts.len(), 140 - 2 * 31);
+        qual[50] = 33 + 29;
+        assert_eq!(sampled(&one, &qual, params).counts.len(), 140 - 2 * 2);
+        qual[50] = 33 + 30;
+        assert_eq!(sampled(&one, &qual, params).counts.len(), 140);
+    }
+
+    #[test]
+    fn copies_of_a_molecule_are_one() {
+        let genome = random(100_000, 9);
+        let pairs = pairs(&genome, 4_000);
+        let params = SampleParams { k: 31, quality: [20, 30], most: usize::MAX };
+        let depth = |of: &Sampled| {
+            of.roots().flat_map(|root| root.counts).map(|c| u64::from(c[0] + c[1])).sum::<u64>()
+        };
+        let once = sampled(&pairs, &[70; 100], params);
+        let copied: Vec<_> = pairs.iter().flat_map(|pair| [pair, pair, pair]).cloned().collect();
+        // Every pair three times, in both samples in turn: each has it one and a half times.
+        let thrice = sampled(&copied, &[70; 100], params);
+        assert!(
+            once.copies()[0] < 0.03 && thrice.copies().iter().all(|c| (0.28..0.42).contains(c)),
+            "{:?}",
+            thrice.copies()
+        );
+        let (one, three) = (depth(&once) as f64, depth(&thrice) as f64);
+        assert!(three < 2.2 * one, "{one} {three}");
+    }
+}
