@@ -52,6 +52,7 @@ pub fn of(
         bases: finished.bases,
         spectra: finished.spectra.clone(),
         depths: finished.depths,
+        libraries: finished.libraries.clone(),
         ledger: finished.ledger.clone(),
         errors: finished.errors.learned.clone(),
         strangers: finished.strangers,

@@ -2,3 +2,6 @@
 //!
 //! Tallies are filled while reads are counted, each thread or partition its own, and added up; facts are made of tallies, each with the
 //! interval that it lies in and a plain word.
+
+pub mod interval;
+pub mod library;

@@ -13,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 use genuma_kmers::{
     CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, Part, Prepare, RootCounters, Shard, in_parts,
 };
+use genuma_pair::library::facts::Libraries;
+use genuma_pair::library::{LibraryTally, Observer, Seen};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
@@ -56,6 +58,8 @@ pub struct Counts {
     pub strangers: u64,
     /// What was cut off the reads of each sample.
     pub trimmed: [Trimmed; 2],
+    /// What the reads say of the libraries.
+    pub libraries: Libraries,
     /// What lies where in the packed copy of the reads, if there is one.
     pub copied: Option<Copied>,
     /// What was made and left out.
@@ -134,34 +138,52 @@ impl Recorded {
 /// How the ledger calls the bytes of the copy.
 pub const COPIED: &str = "pairs in a packed copy in the work folder, which later passes read";
 
-/// Spells pairs, and records them as they are then.
+/// Spells pairs, looks at what they say of their library, and records them as they are then.
 struct Recording<'a> {
     spelling: Spelling,
+    observer: Observer,
     recorder: Option<Recorder<'a>>,
 }
 
 impl<'a> Recording<'a> {
     fn new(k: u32, copying: Option<&'a Copying>) -> Self {
-        Recording { spelling: Spelling::new(k), recorder: copying.map(Copying::recorder) }
+        let (spelling, observer) = (Spelling::new(k), Observer::default());
+        Recording { spelling, observer, recorder: copying.map(Copying::recorder) }
     }
 }
 
-/// What all threads have cut off, and where they have recorded pairs.
-fn told(recordings: Vec<Recording<'_>>) -> ([Trimmed; 2], Vec<Recorder<'_>>) {
-    let mut trimmed = [Trimmed::default(); 2];
-    for Recording { spelling, .. } in &recordings {
-        trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
+/// What all threads have cut off and seen of each sample.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Told {
+    trimmed: [Trimmed; 2],
+    libraries: [LibraryTally; 2],
+}
+
+impl Told {
+    fn add(&mut self, other: &Told) {
+        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, part)| sum.add(part));
+        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, part)| sum.add(part));
     }
-    (trimmed, recordings.into_iter().filter_map(|recording| recording.recorder).collect())
+}
+
+/// What all threads say, and where they have recorded pairs.
+fn told(recordings: Vec<Recording<'_>>) -> (Told, Vec<Recorder<'_>>) {
+    let (mut told, mut recorders) = (Told::default(), Vec::new());
+    for Recording { spelling, observer, recorder } in recordings {
+        told.add(&Told { trimmed: spelling.trimmed(), libraries: observer.finish() });
+        recorders.extend(recorder);
+    }
+    (told, recorders)
 }
 
 impl Prepare for Recording<'_> {
-    fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
-        let pair = self.spelling.prepare(pair, sample, added);
+    fn prepare<'a>(&mut self, raw: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
+        let cut = self.spelling.prepare(raw, sample, added);
+        self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
         if let Some(recorder) = &mut self.recorder {
-            recorder.push(pair, sample);
+            recorder.push(cut, sample);
         }
-        pair
+        cut
     }
 }
 
@@ -188,8 +210,8 @@ pub struct Scattered {
     pub shard: Shard,
     /// What lies where of the copy.
     pub copied: Copied,
-    /// What was cut off the reads of each sample.
-    trimmed: [Trimmed; 2],
+    /// What was cut off the reads, and what they say of their libraries.
+    told: Told,
 }
 
 /// What one partition leaves, or several together.
@@ -210,11 +232,11 @@ pub struct Share {
 }
 
 /// What all reads hold.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Read {
     bases: [u64; 2],
     kmers: [u64; 2],
-    trimmed: [Trimmed; 2],
+    told: Told,
 }
 
 /// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
@@ -362,8 +384,8 @@ impl Counting<'_> {
             || Recording::new(params.k, copy.map(|(copying, _)| copying)),
             |kmers| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
         )?;
-        let (trimmed, recorders) = told(recordings);
-        let mut share = self.share(part, counted, trimmed, rule.get())?;
+        let (told, recorders) = told(recordings);
+        let mut share = self.share(part, counted, told, rule.get())?;
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
     }
@@ -386,7 +408,7 @@ impl Counting<'_> {
         &self,
         part: Part,
         counted: Counted<Pick>,
-        trimmed: [Trimmed; 2],
+        told: Told,
         rule: Option<&Select>,
     ) -> Result<Share, Error> {
         let stats = counted.stats;
@@ -404,7 +426,7 @@ impl Counting<'_> {
             unknown: rule.map_or(0, Select::unknown),
             known: 0,
             spilled: stats.spill_peak,
-            read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
+            read: Read { bases: stats.bases, kmers: stats.kmers, told },
         })
     }
 
@@ -418,10 +440,10 @@ impl Counting<'_> {
         let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let prepare = || Recording::new(self.params.k, Some(&copying));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (trimmed, recorders) = told(recordings);
+        let (told, recorders) = told(recordings);
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
-        Ok(Scattered { shard, copied, trimmed })
+        Ok(Scattered { shard, copied, told })
     }
 
     /// Counts the partition of the parameters from what all shards have left.
@@ -437,11 +459,9 @@ impl Counting<'_> {
             self.select(rule.get_or_init(|| self.rule(kmers, 0)))
         })?;
         drop(shards);
-        let mut trimmed = [Trimmed::default(); 2];
-        for (one, _) in scattered {
-            trimmed.iter_mut().zip(&one.trimmed).for_each(|(sum, shard)| sum.add(shard));
-        }
-        self.share(self.params.part, counted, trimmed, rule.get())
+        let mut told = Told::default();
+        scattered.iter().for_each(|(one, _)| told.add(&one.told));
+        self.share(self.params.part, counted, told, rule.get())
     }
 
     /// What all partitions say together that were counted from what shards have left.
@@ -475,6 +495,13 @@ impl Counting<'_> {
         Ok(())
     }
 
+    /// How many bases usually lie on each other, where a sample has so many in so many pairs, if its k-mers tell it.
+    fn usual_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
+        let (kmer, length) = (usual_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
+        let starts = length + 1.0 - f64::from(self.params.k);
+        (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
+    }
+
     /// What all partitions say together.
     fn join(&self, all: Share, parts: u64, recorded: Recorded) -> Result<Counts, Error> {
         let Share {
@@ -484,7 +511,7 @@ impl Counting<'_> {
             unknown,
             known,
             spilled,
-            read: Read { bases, trimmed, .. },
+            read: Read { bases, told: Told { trimmed, libraries }, .. },
             ..
         } = all;
         let crowded = unknown > self.most_unknown();
@@ -536,7 +563,9 @@ impl Counting<'_> {
             Recorded::Whole(copied) => Some(copied),
             _ => None,
         };
-        Ok(Counts { picks, spectra, bases, strangers, trimmed, copied, ledger })
+        let depths = [0, 1].map(|i| self.usual_depth(&spectra[i], bases[i], libraries[i].pairs()));
+        let libraries = Libraries::of(&libraries, &trimmed, depths);
+        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, copied, ledger })
     }
 }
 
@@ -606,7 +635,7 @@ mod tests {
             let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth };
             let picks =
                 (0..given).map(|i| pick(first + i, 0)).chain((0..10).map(|i| pick(first + 1000 + i, 20)));
-            let read = Read { bases: [9; 2], kmers: [9; 2], trimmed: [Trimmed::default(); 2] };
+            let read = Read { bases: [9; 2], kmers: [9; 2], told: Told::default() };
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
             let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());

@@ -1,5 +1,6 @@
 //! What a finished call knows: everything the VCF, the summary and the report are made of.
 
+use genuma_pair::library::facts::Libraries;
 use genuma_work::clock::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::{Serialize, Serializer};
@@ -36,6 +37,9 @@ pub struct Outcome {
     pub spectra: [Vec<u64>; 2],
     /// Depths read off the spectra.
     pub depths: Depths,
+    /// What the reads say of the libraries.
+    #[serde(rename = "library")]
+    pub libraries: Libraries,
     /// What each stage made and left out.
     pub ledger: Ledger,
     /// What the reads get wrong, as learned from them.

@@ -81,6 +81,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         bases: [3_000_000, 3_100_000],
         spectra: [spectrum.clone(), spectrum],
         depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },
+        libraries: Default::default(),
         ledger: Ledger::default(),
         errors: learned(),
         strangers: None,
