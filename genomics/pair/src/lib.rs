@@ -5,3 +5,4 @@
 
 pub mod interval;
 pub mod library;
+pub mod marks;

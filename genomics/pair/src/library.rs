@@ -128,6 +128,11 @@ impl LibraryTally {
         self.pairs
     }
 
+    /// Bases seen.
+    pub fn bases(&self) -> u64 {
+        self.bases
+    }
+
     /// Adds what another has seen.
     pub fn add(&mut self, other: &LibraryTally) {
         self.pairs += other.pairs;

@@ -241,7 +241,9 @@ impl Screened {
     fn of(sequences: &[Sequence]) -> Screened {
         let mut keys: Vec<(u64, u32)> = (0..)
             .zip(sequences)
-            .flat_map(|(i, sequence)| sequence.keys.iter().filter(|(_, twice)| !twice).map(move |(key, _)| (*key, i)))
+            .flat_map(|(i, sequence)| {
+                sequence.keys.iter().filter(|(_, twice)| !twice).map(move |(key, _)| (*key, i))
+            })
             .collect();
         // The first that has it keeps it.
         keys.sort_unstable();
@@ -334,7 +336,9 @@ impl MarksTally {
     #[must_use]
     pub fn add(&mut self, other: &MarksTally) -> bool {
         let same = |(a, b): (&Marked, &Marked)| (&a.name, a.marks, a.kmers) == (&b.name, b.marks, b.kmers);
-        if self.sequences.len() != other.sequences.len() || !self.sequences.iter().zip(&other.sequences).all(same) {
+        if self.sequences.len() != other.sequences.len()
+            || !self.sequences.iter().zip(&other.sequences).all(same)
+        {
             return false;
         }
         let both = self.sequences.iter_mut().zip(&other.sequences);
@@ -366,7 +370,9 @@ impl Marks {
     fn of(contigs: Vec<Sequence>, others: Vec<Sequence>, screened: Screened) -> Marks {
         let mut all: Vec<(u64, u32)> = (0..)
             .zip(&contigs)
-            .flat_map(|(i, sequence)| sequence.keys.iter().filter(|(_, twice)| !twice).map(move |(key, _)| (*key, i)))
+            .flat_map(|(i, sequence)| {
+                sequence.keys.iter().filter(|(_, twice)| !twice).map(move |(key, _)| (*key, i))
+            })
             .collect();
         all.sort_unstable();
         // What two contigs have is a mark of neither.
@@ -381,7 +387,8 @@ impl Marks {
         keys.iter().for_each(|&(_, i)| marks[i as usize] += 1);
         let sequences = contigs.into_iter().chain(others).enumerate().map(|(i, sequence)| {
             let Sequence { name, kind, bases, kmers, .. } = sequence;
-            let (not_own, like) = i.checked_sub(first as usize).map_or((0, None), |i| std::mem::take(&mut not_own[i]));
+            let (not_own, like) =
+                i.checked_sub(first as usize).map_or((0, None), |i| std::mem::take(&mut not_own[i]));
             Marked { name, kind, bases, kmers, marks: marks[i], not_own, like, seen: Default::default() }
         });
         let sequences = sequences.collect();

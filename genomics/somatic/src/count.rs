@@ -15,6 +15,8 @@ use genuma_kmers::{
 };
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::library::{LibraryTally, Observer, Seen};
+use genuma_pair::marks::facts::{Known, Reads};
+use genuma_pair::marks::{Marks, MarksTally};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
@@ -60,6 +62,8 @@ pub struct Counts {
     pub trimmed: [Trimmed; 2],
     /// What the reads say of the libraries.
     pub libraries: Libraries,
+    /// What there is of the contigs of the reference, and of what is screened for.
+    pub known: Known,
     /// What lies where in the packed copy of the reads, if there is one.
     pub copied: Option<Copied>,
     /// What was made and left out.
@@ -199,6 +203,8 @@ pub struct Counting<'a> {
     pub genome_bases: Option<u64>,
     /// The reference: what the normal knows nothing of, but the reference has, is left out.
     pub reference: Option<&'a Path>,
+    /// Sequences that are screened for.
+    pub screen: Option<&'a Path>,
     /// Told of each reading.
     pub watch: &'a dyn Watch,
 }
@@ -227,6 +233,8 @@ pub struct Share {
     known: u64,
     /// Most bytes of the spill file.
     spilled: u64,
+    /// How often marks of known sequences were seen.
+    marks: Option<MarksTally>,
     /// The same for all partitions.
     read: Read,
 }
@@ -276,27 +284,30 @@ impl Counting<'_> {
     pub fn all(&self, store: &Store) -> Result<Counts, Error> {
         let done = if store.resume { parts_in(store) } else { Vec::new() };
         // Damage is told before hours of work.
+        let marks = self.marks()?;
+        let marks = marks.as_ref();
         let loaded: Vec<Share> =
-            done.iter().map(|&part| self.kept(store, part, 0)).collect::<Result<_, _>>()?;
+            done.iter().map(|&part| self.kept(store, part, 0, marks)).collect::<Result<_, _>>()?;
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = Estimate::of(self.lanes);
         let expected = Expected::of(&held, self.params.k);
         let room = room_for_copy(&self.params, &expected, &held);
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
-            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None)?.0) };
-            let (share, copy) = self.whole(store, room)?;
+            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, marks)?.0) };
+            let (share, copy) = self.whole(store, room, marks)?;
             recorded = copy;
             Ok(share)
         };
-        let one = |part| match if part == Part::WHOLE { whole() } else { self.kept(store, part, unknown) } {
-            Ok(share) => {
-                unknown += share.unknown;
-                Ok(Fit::Counted(share))
-            }
-            Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
-            Err(error) => Err(error),
-        };
+        let one =
+            |part| match if part == Part::WHOLE { whole() } else { self.kept(store, part, unknown, marks) } {
+                Ok(share) => {
+                    unknown += share.unknown;
+                    Ok(Fit::Counted(share))
+                }
+                Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
+                Err(error) => Err(error),
+            };
         let scratch = self.params.scratch;
         let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
         let (used, made) = in_parts(self.wanted(&expected)?, &done, one, too_large)?;
@@ -318,7 +329,7 @@ impl Counting<'_> {
     }
 
     /// Counts all k-mers at once, and leaves a copy of the reads in so many bytes at most. It can be done without: what is wrong with it is told.
-    fn whole(&self, store: &Store, room: u64) -> Result<(Share, Recorded), Error> {
+    fn whole(&self, store: &Store, room: u64, marks: Option<&Marks>) -> Result<(Share, Recorded), Error> {
         let path = copy_path(store);
         let refused = |error: spill::Error| {
             tracing::warn!("{error}; without it later passes read the files of reads again");
@@ -326,9 +337,9 @@ impl Counting<'_> {
         };
         let copying = match Copying::create(&path, room) {
             Ok(copying) => copying,
-            Err(error) => return Ok((self.part(Part::WHOLE, 0, None)?.0, refused(error))),
+            Err(error) => return Ok((self.part(Part::WHOLE, 0, None, marks)?.0, refused(error))),
         };
-        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)));
+        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)), marks);
         let counted = counted.map(|(share, recorders)| (share, copying.finish(recorders)));
         if !matches!(counted, Ok((_, Ok(_)))) {
             // Its room is for others now. What cannot be removed goes with the folder.
@@ -346,10 +357,10 @@ impl Counting<'_> {
     }
 
     /// A partition from its unit, which is made if it is not there.
-    fn kept(&self, store: &Store, part: Part, unknown: u64) -> Result<Share, Error> {
+    fn kept(&self, store: &Store, part: Part, unknown: u64, marks: Option<&Marks>) -> Result<Share, Error> {
         let name = unit_name(part);
-        let share: Share =
-            store.unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None)?.0))?;
+        let share: Share = store
+            .unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None, marks)?.0))?;
         if share.part != part {
             let path = store.path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
@@ -370,6 +381,7 @@ impl Counting<'_> {
         part: Part,
         unknown: u64,
         copy: Option<(&'a Copying, u64)>,
+        marks: Option<&Marks>,
     ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
         let meter = Arc::new(Meter::default());
         let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
@@ -382,10 +394,10 @@ impl Counting<'_> {
             &params,
             &meter,
             || Recording::new(params.k, copy.map(|(copying, _)| copying)),
-            |kmers| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
+            |kmers| select(rule.get_or_init(|| self.rule(kmers, unknown)), marks),
         )?;
         let (told, recorders) = told(recordings);
-        let mut share = self.share(part, counted, told, rule.get())?;
+        let mut share = self.share(part, counted, told, rule.get(), marks)?;
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
     }
@@ -399,8 +411,9 @@ impl Counting<'_> {
         Select::new(self.params.k, self.least_tumour, *kmers, depth).with_unknown(wanted)
     }
 
-    fn select(&self, rule: &Select) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
-        |root, picks| rule.root(root, picks)
+    /// Marks of what is known: contigs of the reference, and what is screened for.
+    fn marks(&self) -> Result<Option<Marks>, Error> {
+        Ok(Marks::choose(self.params.k, self.reference, self.screen)?)
     }
 
     /// What a partition leaves, of which all k-mers are counted.
@@ -410,6 +423,7 @@ impl Counting<'_> {
         counted: Counted<Pick>,
         told: Told,
         rule: Option<&Select>,
+        marks: Option<&Marks>,
     ) -> Result<Share, Error> {
         let stats = counted.stats;
         for (sample, name) in [(0, "normal"), (1, "tumour")] {
@@ -426,6 +440,7 @@ impl Counting<'_> {
             unknown: rule.map_or(0, Select::unknown),
             known: 0,
             spilled: stats.spill_peak,
+            marks: marks.map(Marks::take),
             read: Read { bases: stats.bases, kmers: stats.kmers, told },
         })
     }
@@ -454,14 +469,15 @@ impl Counting<'_> {
         let meter = Arc::new(Meter::of("k-mers"));
         self.watch.begins("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
-        let rule = OnceLock::new();
+        let (rule, marks) = (OnceLock::new(), self.marks()?);
+        let marks = marks.as_ref();
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            self.select(rule.get_or_init(|| self.rule(kmers, 0)))
+            select(rule.get_or_init(|| self.rule(kmers, 0)), marks)
         })?;
         drop(shards);
         let mut told = Told::default();
         scattered.iter().for_each(|(one, _)| told.add(&one.told));
-        self.share(self.params.part, counted, told, rule.get())
+        self.share(self.params.part, counted, told, rule.get(), marks)
     }
 
     /// What all partitions say together that were counted from what shards have left.
@@ -511,6 +527,7 @@ impl Counting<'_> {
             unknown,
             known,
             spilled,
+            marks,
             read: Read { bases, told: Told { trimmed, libraries }, .. },
             ..
         } = all;
@@ -564,8 +581,24 @@ impl Counting<'_> {
             _ => None,
         };
         let depths = [0, 1].map(|i| self.usual_depth(&spectra[i], bases[i], libraries[i].pairs()));
+        let k = f64::from(self.params.k);
+        let reads = libraries.each_ref().map(|tally| {
+            let number = (2 * tally.pairs()) as f64;
+            Reads { number, kmers: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0) }
+        });
+        let known = marks.map_or_else(Known::default, |marks| Known::of(&marks, reads));
         let libraries = Libraries::of(&libraries, &trimmed, depths);
-        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, copied, ledger })
+        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, known, copied, ledger })
+    }
+}
+
+/// What is done with each root.
+fn select(rule: &Select, marks: Option<&Marks>) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
+    move |root, picks| {
+        rule.root(root, picks);
+        if let Some(marks) = marks {
+            marks.see(root);
+        }
     }
 }
 
@@ -586,6 +619,15 @@ impl Share {
         self.picks.extend(other.picks);
         for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
             all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        }
+        let same = match (&mut self.marks, &other.marks) {
+            (Some(marks), Some(others)) => marks.add(others),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !same {
+            return Err(Error::Input(
+                "the reference, or what is screened for, changed while k-mers were counted: start again without --resume".into(),
+            ));
         }
         self.strangers += other.strangers;
         self.unknown += other.unknown;
@@ -629,6 +671,7 @@ mod tests {
             least_tumour: 2,
             genome_bases: Some(1_000_000),
             reference: None,
+            screen: None,
             watch: &Silent,
         };
         let share = |first: u64| {
@@ -639,7 +682,17 @@ mod tests {
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
             let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
-            Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, known: 0, spilled: 0, read }
+            Share {
+                part: Part::WHOLE,
+                picks,
+                spectra,
+                strangers: 0,
+                unknown,
+                known: 0,
+                spilled: 0,
+                marks: None,
+                read,
+            }
         };
         counting.join(sum(vec![share(5000), share(0)]).unwrap(), 2, Recorded::NoRoom(0)).unwrap()
     }

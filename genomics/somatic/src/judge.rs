@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use genuma_pair::library::facts::Libraries;
+use genuma_pair::marks::facts::Known;
 use genuma_reads::TUMOUR;
 use genuma_reads::fasta::Reference;
 use genuma_work::clock::{Clock, UnitCost};
@@ -50,6 +51,8 @@ pub struct Finished {
     pub answers: Vec<Answer>,
     /// What the reads say of the libraries.
     pub libraries: Libraries,
+    /// What there is of the contigs of the reference, and of what is screened for.
+    pub known: Known,
     /// Whether these are those of a reference.
     pub on_reference: bool,
 }
@@ -148,6 +151,7 @@ impl Judging<'_> {
             spectra: counts.spectra,
             bases: counts.bases,
             libraries: counts.libraries,
+            known: counts.known,
             costs,
             errors,
             ledger,

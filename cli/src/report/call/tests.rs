@@ -82,6 +82,8 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         spectra: [spectrum.clone(), spectrum],
         depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },
         libraries: Default::default(),
+        known: Default::default(),
+        screened: Vec::new(),
         ledger: Ledger::default(),
         errors: learned(),
         strangers: None,

@@ -58,14 +58,52 @@ fn may_hold_scalar(read: Packed<'_>, bases: usize) -> bool {
     any != [0; WINDOWS]
 }
 
-/// The same with the widest vectors there are.
+/// The words that a motif and its reverse complement show, wherever one begins in a row of them.
+const fn turns<const N: usize>(motif: &[u8; N]) -> [[u64; N]; 2] {
+    let mut words = [[0; N]; 2];
+    let mut from = 0;
+    while from < N {
+        let mut i = 0;
+        while i < N {
+            let code = match motif[(from + i) % N] {
+                b'A' => 0,
+                b'C' => 1,
+                b'G' => 2,
+                _ => 3,
+            };
+            words[0][from] |= code << (2 * (N - 1 - i));
+            words[1][from] |= (3 - code) << (2 * i);
+            i += 1;
+        }
+        from += 1;
+    }
+    words
+}
+
+const FIVE: [[u64; 5]; 2] = turns(b"TTAGG");
+const SIX: [[u64; 6]; 2] = turns(b"TTAGGG");
+const SEVEN: [[u64; 7]; 2] = turns(b"TTTAGGG");
+
+/// Whether what repeats first in a window is one of some motifs.
+fn shows(window: u64, unit: usize, turns: &[u64]) -> bool {
+    let runs = runs(window, unit);
+    let from = runs.leading_zeros() / 2 * 2;
+    runs != 0 && turns.contains(&((window << from) >> (WORD * 2 - 2 * unit)))
+}
+
+/// Whether the bases may hold a motif often enough: of many windows at once, whether anything repeats, and then what.
 fn may_hold(read: Packed<'_>, bases: usize) -> bool {
     let mut may = false;
     widest(
         #[inline(always)]
         || may = may_hold_scalar(read, bases),
     );
-    may
+    may && (0..bases).step_by(APART).any(|at| {
+        let window = read.word(at);
+        shows(window, 6, SIX.as_flattened())
+            || shows(window, 7, SEVEN.as_flattened())
+            || shows(window, 5, FIVE.as_flattened())
+    })
 }
 
 /// Which motif a pair holds often enough, if any.

@@ -46,7 +46,7 @@ pub struct ContigFacts {
     pub relative: [Option<Estimate>; 2],
     /// The tumour's over the normal's.
     pub ratio: Option<Estimate>,
-    /// `gained`, `lost` or `as usual`, by the ratio.
+    /// `gained`, `lost` or `as usual`, by the ratio; organelles are neither.
     pub word: String,
 }
 
@@ -205,13 +205,21 @@ fn karyotype(contigs: &[&Marked]) -> Karyotype {
             let relative = [0, 1].map(|sample| relative(depths, sample));
             let ratio = relative[0].zip(relative[1]).and_then(|(normal, tumour)| over(tumour, normal));
             let word = match ratio {
+                _ if contig.kind == Kind::Organelle => "of an organelle",
                 None => "not known",
                 Some(ratio) if ratio.low > 1.0 && ratio.value > 1.0 + CHANGED => "gained",
                 Some(ratio) if ratio.high < 1.0 && ratio.value < 1.0 - CHANGED => "lost",
                 Some(_) => "as usual",
             };
             let Marked { name, bases, marks, .. } = contig;
-            ContigFacts { name: name.clone(), bases: *bases, marks: *marks, relative, ratio, word: word.to_owned() }
+            ContigFacts {
+                name: name.clone(),
+                bases: *bases,
+                marks: *marks,
+                relative,
+                ratio,
+                word: word.to_owned(),
+            }
         })
         .collect();
     let of_sex = |sex| facts.iter().find(|fact| is_sex(&fact.name, sex));
@@ -248,7 +256,8 @@ fn karyotype(contigs: &[&Marked]) -> Karyotype {
 fn usual(told: &[(&Marked, [Depth; 2])], sample: usize, is_usual: impl Fn(&Marked) -> bool) -> Depth {
     let any = told.iter().any(|(contig, _)| is_usual(contig));
     let those = told.iter().filter(|(contig, _)| !any || is_usual(contig));
-    let mut depths: Vec<(u64, Depth)> = those.map(|(contig, depths)| (contig.bases, depths[sample])).collect();
+    let mut depths: Vec<(u64, Depth)> =
+        those.map(|(contig, depths)| (contig.bases, depths[sample])).collect();
     depths.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
     let seen = depths.iter().map(|(_, depth)| depth.seen).sum();
     let mut left = depths.iter().map(|(bases, _)| bases).sum::<u64>() / 2;
@@ -306,10 +315,13 @@ fn screen(screened: &[&Marked], reads: [Reads; 2]) -> Screen {
     let of = |&&sequence: &&&Marked| {
         let samples = [0, 1].map(|sample| found_in(sequence, sample, reads[sample]));
         let Marked { name, bases, marks, not_own, like, .. } = sequence.clone();
-        samples
-            .iter()
-            .any(|sample| sample.reads >= TRACES)
-            .then_some(Found { name, bases, marks: [marks, not_own], like, samples })
+        samples.iter().any(|sample| sample.reads >= TRACES).then_some(Found {
+            name,
+            bases,
+            marks: [marks, not_own],
+            like,
+            samples,
+        })
     };
     let mut found: Vec<Found> = told.clone().filter_map(|s| of(&s)).collect();
     let most = |found: &Found| found.samples.iter().map(|sample| sample.reads).fold(0.0, f64::max);
@@ -327,8 +339,8 @@ fn screen(screened: &[&Marked], reads: [Reads; 2]) -> Screen {
 fn found_in(sequence: &Marked, sample: usize, reads: Reads) -> FoundIn {
     let seen = &sequence.seen[sample];
     let (marks, kmers) = (sequence.marks.max(1) as f64, sequence.kmers.max(1) as f64);
-    let there: f64 = seen.iter().map(|&(_, n)| f64::from(n)).sum();
-    let times: f64 = seen.iter().map(|&(count, n)| f64::from(count) * f64::from(n)).sum();
+    let there = seen.iter().fold(0.0, |sum, &(_, n)| sum + f64::from(n));
+    let times = seen.iter().fold(0.0, |sum, &(count, n)| sum + f64::from(count) * f64::from(n));
     // So many marks a read shows; one at least, or it is not seen.
     let each = (reads.kmers * marks / kmers).max(1.0);
     let (breadth, depth, number) = (there / marks, times / marks, times / each);
