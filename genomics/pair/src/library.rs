@@ -189,7 +189,7 @@ impl Observer {
             let [one, two] = &mut self.codes;
             one.load(cut.mates[0].seq, cut.mates[0].qual, 0);
             two.load(cut.mates[1].seq, cut.mates[1].qual, 0);
-            if let Some(fragment) = overlap::fragment(one, two) {
+            if let Some(fragment) = overlap::fragment((one, cut.mates[0].qual), (two, cut.mates[1].qual)) {
                 raise(&mut detail.fragments, fragment.min(2 * LENGTHS));
                 detail.cycles.compare([one, two], cut.mates, fragment, &self.chances);
             }

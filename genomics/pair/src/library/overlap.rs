@@ -14,13 +14,13 @@ pub const LEAST: usize = 24;
 /// Longest unit of a tandem repeat, which overlaps with itself at many places.
 const UNIT: usize = 6;
 
-/// Length in bases of the fragment of two mates; `None` where they do not overlap, or not clearly.
-pub fn fragment(one: &Codes, two: &Codes) -> Option<usize> {
+/// Length in bases of the fragment of two mates, with their quality letters; `None` where they do not overlap, or not clearly.
+pub fn fragment(one: (&Codes, &[u8]), two: (&Codes, &[u8])) -> Option<usize> {
     by_ends(one, two).or_else(|| by_ends(two, one))
 }
 
 /// By the seeds before the end of `one`, in `two`.
-fn by_ends(one: &Codes, two: &Codes) -> Option<usize> {
+fn by_ends((one, first): (&Codes, &[u8]), (two, second): (&Codes, &[u8])) -> Option<usize> {
     let (len, read) = (one.codes().len(), two.packed());
     let starts = (two.codes().len() + 1).checked_sub(SEED).filter(|_| len >= LEAST)?;
     let seeds = (1..=SEEDS).filter_map(|i| len.checked_sub(i * SEED));
@@ -33,7 +33,7 @@ fn by_ends(one: &Codes, two: &Codes) -> Option<usize> {
         // The last base of the seed faces the first base of what is found.
         let found = |at: usize| (at < starts).then_some(at + from + SEED);
         places(read, starts, wanted, |at| {
-            found(at).filter(|&fragment| is_fragment(one.codes(), two.codes(), fragment))
+            found(at).filter(|&fragment| is_fragment([one.codes(), two.codes()], [first, second], fragment))
         })
     })
 }
@@ -76,17 +76,25 @@ pub fn facing(one: usize, two: usize, fragment: usize) -> std::ops::Range<usize>
     fragment.saturating_sub(two)..fragment.min(one)
 }
 
-/// Whether the mates agree where they face each other, but for one base in eight.
-fn is_fragment(one: &[u8], two: &[u8], fragment: usize) -> bool {
+/// Letter of a quality from which a base is hardly ever wrong.
+const GOOD: u8 = b'!' + 20;
+
+/// Whether the mates agree where they face each other: but for one base in eight, and one in 25 of good quality, as copies of a repeat differ in
+/// good bases too.
+fn is_fragment([one, two]: [&[u8]; 2], [first, second]: [&[u8]; 2], fragment: usize) -> bool {
     let facing = facing(one.len(), two.len(), fragment);
     if facing.len() < LEAST {
         return false;
     }
-    let last = fragment - 1 - facing.start;
-    let opposite = two[last + 1 - facing.len()..=last].iter().rev();
-    let differing: usize =
-        one[facing.clone()].iter().zip(opposite).map(|(a, b)| usize::from(*a != b ^ 3)).sum();
-    differing * 8 <= facing.len()
+    let (all, mut differing, mut good, mut good_differing) = (facing.len(), 0, 0, 0);
+    for i in facing {
+        let j = fragment - 1 - i;
+        let (differs, is_good) = (one[i] != two[j] ^ 3, first[i].min(second[j]) >= GOOD);
+        differing += usize::from(differs);
+        good += usize::from(is_good);
+        good_differing += usize::from(differs && is_good);
+    }
+    differing * 8 <= all && good_differing * 25 <= good + 25
 }
 
 #[cfg(test)]
@@ -94,10 +102,13 @@ mod tests {
     use super::*;
     use genuma_reads::dna;
 
-    fn codes(seq: &[u8]) -> Codes {
-        let mut codes = Codes::default();
-        codes.load(seq, seq, 0);
-        codes
+    fn fragment(one: &[u8], two: &[u8]) -> Option<usize> {
+        let codes = |seq: &[u8]| {
+            let mut codes = Codes::default();
+            codes.load(seq, seq, 0);
+            codes
+        };
+        super::fragment((&codes(one), one), (&codes(two), two))
     }
 
     #[test]
@@ -118,7 +129,7 @@ mod tests {
                 dna[ends[0]] = dna::complement(dna[ends[0]]);
                 turned[ends[1]] = dna::complement(turned[ends[1]]);
             }
-            let measured = fragment(&codes(&dna), &codes(&turned));
+            let measured = fragment(&dna, &turned);
             let overlap = (dna.len() + turned.len()).saturating_sub(length);
             match overlap {
                 0..LEAST => assert_eq!(measured, None, "{length}"),
@@ -140,9 +151,9 @@ mod tests {
         let (left, right, repeat) = (random(90), random(90), b"CAG".repeat(20));
         let ends_in_repeat = [left.clone(), repeat.clone()].concat();
         let turned = dna::revcomp(&[repeat, right].concat());
-        assert_eq!(fragment(&codes(&ends_in_repeat), &codes(&turned)), None);
-        assert_eq!(fragment(&codes(&left), &codes(&random(90))), None);
-        assert_eq!(fragment(&codes(b""), &codes(&left)), None);
-        assert_eq!(fragment(&codes(b"ACG"), &codes(b"CGT")), None);
+        assert_eq!(fragment(&ends_in_repeat, &turned), None);
+        assert_eq!(fragment(&left, &random(90)), None);
+        assert_eq!(fragment(b"", &left), None);
+        assert_eq!(fragment(b"ACG", b"CGT"), None);
     }
 }
