@@ -82,6 +82,10 @@ pub struct Args {
     /// Without it calls are placed on the assembled contigs of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
+    /// Sequences that are looked for in both samples beside the reference, such as viruses: plain or gzip'd FASTA.
+    /// What is there of them is in summary.json
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    screen: Option<PathBuf>,
 
     /// Folder for the results; made when missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -151,7 +155,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let Args { shards, parts, sbatch, out, .. } = &args;
         return making::plan(&job, &Asked { run, shards: *shards, parts: *parts, sbatch: *sbatch, out });
     }
-    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref());
+    let inputs =
+        job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref()).chain(job.screen.as_deref());
     let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
     apart.map_err(|e| Usage(e.to_string()))?;
     let reference = inspect(&job)?;
@@ -235,11 +240,19 @@ impl Args {
         check_lanes(&all)?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
-            fingerprint: fingerprint(&all, self.reference.as_deref(), &params)?,
+            fingerprint: fingerprint(&all, self.reference.as_deref(), self.screen.as_deref(), &params)?,
             resume: self.resume,
         };
         let why = why::questions(&self.why, self.reference.as_deref())?;
-        Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store, why })
+        Ok(Job {
+            lanes: all,
+            reference: self.reference.clone(),
+            screen: self.screen.clone(),
+            params,
+            means,
+            store,
+            why,
+        })
     }
 }
 
@@ -337,7 +350,12 @@ pub fn role(lane: &Lane) -> &'static str {
 }
 
 /// What the calls depend on.
-fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> anyhow::Result<String> {
+fn fingerprint(
+    lanes: &[Lane],
+    reference: Option<&Path>,
+    screen: Option<&Path>,
+    params: &Params,
+) -> anyhow::Result<String> {
     let Params { k, min_base_quality, least_tumour, least_quality } = params;
     let mut fingerprint = Fingerprint::new()
         .parameter("k", k)
@@ -352,6 +370,10 @@ fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> any
     let fingerprint = match reference {
         Some(path) => fingerprint.file("reference", path)?,
         None => fingerprint.parameter("reference", "none"),
+    };
+    let fingerprint = match screen {
+        Some(path) => fingerprint.file("screen", path)?,
+        None => fingerprint,
     };
     Ok(fingerprint.lines())
 }

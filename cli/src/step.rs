@@ -129,6 +129,7 @@ fn work_on(args: &Args, plan: &RunPlan, depot: &Depot, step: Step, work: &Path) 
     let job = Job {
         lanes: plan.lanes.clone(),
         reference: plan.call.reference.clone(),
+        screen: plan.call.screen.clone(),
         params: plan.call.params.clone(),
         means,
         store: Store { work: work.to_owned(), fingerprint: plan.call.fingerprint.clone(), resume: false },
@@ -176,10 +177,14 @@ fn check(plan: &RunPlan, step: Step) -> anyhow::Result<()> {
             lane.paths().try_for_each(|path| plan.check(crate::call::role(lane), path))?;
         }
     }
-    match &plan.call.reference {
-        Some(path) if matches!(step.kind, Kind::Pick | Kind::Place | Kind::Finish) => {
-            plan.check("reference", path)
-        }
+    let Parts { reference, screen, .. } = &plan.call;
+    if let Some(path) = reference
+        && matches!(step.kind, Kind::Count | Kind::Pick | Kind::Place | Kind::Finish)
+    {
+        plan.check("reference", path)?;
+    }
+    match screen {
+        Some(path) if matches!(step.kind, Kind::Count | Kind::Finish) => plan.check("screen", path),
         _ => Ok(()),
     }
 }

@@ -11,6 +11,7 @@ use genuma_somatic::outcome::{Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
 use genuma_somatic::pipeline::{Finished, Job};
 use genuma_somatic::recruit::Kept;
+use genuma_somatic::screened::Screened;
 use genuma_somatic::vcf::Line;
 use genuma_work::parallel::in_order;
 use genuma_work::spill;
@@ -27,6 +28,7 @@ pub fn of(
     job: &Job,
     finished: &mut Finished,
     lines: &[Line],
+    screened: Vec<Screened>,
     timeline: Timeline,
 ) -> Result<Outcome, spill::Error> {
     let records = first_records(lines);
@@ -52,6 +54,9 @@ pub fn of(
         bases: finished.bases,
         spectra: finished.spectra.clone(),
         depths: finished.depths,
+        libraries: finished.libraries.clone(),
+        known: finished.known.clone(),
+        screened,
         ledger: finished.ledger.clone(),
         errors: finished.errors.learned.clone(),
         strangers: finished.strangers,

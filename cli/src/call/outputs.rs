@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::pipeline::{Finished, Job, Params};
-use genuma_somatic::{output, vcf};
+use genuma_somatic::{output, screened, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use genuma_work::{Meter, Watch};
 use serde::Serialize;
@@ -66,9 +66,14 @@ impl<'a> Outputs<'a> {
             set.add(answers.complete()?);
         }
         let genome = &finished.genome;
-        let command = command(&job.params, job.reference.as_deref());
-        let lines = vcf::lines(&finished.events, genome);
-        output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
+        let command = command(&job.params, job.reference.as_deref(), job.screen.as_deref());
+        let (mut lines, mut header) = (vcf::lines(&finished.events, genome), vcf::header(genome, &command));
+        let mut found = Vec::new();
+        if let Some(path) = &job.screen {
+            found = screened::find(&finished.events, genome, path, job.params.k)?;
+            screened::tell(&found, &mut lines, &mut header);
+        }
+        output::write_vcf(&file(VCF), &header, &lines, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         output::write_supporting(
             &file(READS),
@@ -79,7 +84,7 @@ impl<'a> Outputs<'a> {
             &meter,
             &mut set,
         )?;
-        let outcome = outcome::of(job, finished, &lines, watched.timeline())?;
+        let outcome = outcome::of(job, finished, &lines, found, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
         set.add(page.complete()?);
@@ -89,13 +94,15 @@ impl<'a> Outputs<'a> {
 }
 
 /// The parameters that the result depends on, in one order: equal runs have equal headers.
-fn command(params: &Params, reference: Option<&Path>) -> String {
+fn command(params: &Params, reference: Option<&Path>, screen: Option<&Path>) -> String {
     let mut line = format!(
         "genuma call -k {} --min-base-quality {} --min-quality {}",
         params.k, params.min_base_quality, params.least_quality
     );
-    if let Some(name) = reference.and_then(Path::file_name) {
-        line += &format!(" --reference {}", name.to_string_lossy());
+    for (option, path) in [("reference", reference), ("screen", screen)] {
+        if let Some(name) = path.and_then(Path::file_name) {
+            line += &format!(" --{option} {}", name.to_string_lossy());
+        }
     }
     line
 }

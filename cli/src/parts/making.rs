@@ -68,6 +68,7 @@ pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
         shards: cut.shards,
         grid,
         reference: job.reference.as_deref().map(full).transpose()?,
+        screen: job.screen.as_deref().map(full).transpose()?,
         genome_bases,
         params: job.params.clone(),
         fingerprint: job.store.fingerprint.clone() + &lines,

@@ -160,6 +160,18 @@ pub struct Dirt {
     /// Genome that foreign reads come from instead, such as another species'
     #[arg(long, value_name = "FASTA", help_heading = "Samples")]
     foreign_genome: Option<PathBuf>,
+    /// Sequences, such as viruses, of which pieces of 500-5000 bp are put into the tumour's genome, in addition to other variants
+    #[arg(long, value_name = "FASTA", help_heading = "Somatic variants")]
+    integrate: Option<PathBuf>,
+    /// How many pieces
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        requires = "integrate",
+        help_heading = "Somatic variants"
+    )]
+    integrations: usize,
 }
 
 /// What was given takes the place of what was there.
@@ -230,5 +242,7 @@ impl Dirt {
         params.foreign.tumor = self.foreign_tumor;
         params.foreign.normal = self.foreign_normal;
         params.foreign.genome.clone_from(&self.foreign_genome);
+        params.integrated.genome.clone_from(&self.integrate);
+        params.integrated.pieces = if self.integrate.is_some() { self.integrations } else { 0 };
     }
 }

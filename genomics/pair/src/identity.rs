@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
+use crate::interval::Estimate;
 use crate::roots::{Draws, Genotypes, RootTally};
 
 /// Who the samples are of.

@@ -2,10 +2,12 @@
 //!
 //! Tallies are filled while reads are counted, each thread or partition its own, and added up; facts are made of tallies, each with the
 //! interval that it lies in and a plain word.
+pub mod interval;
+pub mod library;
+pub mod marks;
 pub mod sampled;
 pub mod usual;
 pub mod roots;
-pub mod estimate;
 pub mod identity;
 pub mod mixture;
 pub mod coverage;

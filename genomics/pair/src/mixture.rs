@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, log_factorials};
+use crate::interval::{Estimate, log_factorials};
 use crate::roots::{DEPTHS, MINORS, RootTally};
 
 /// How much of a sample is foreign.

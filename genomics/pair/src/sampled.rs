@@ -47,34 +47,16 @@ impl Seen {
         self.begin |= other.begin;
     }
 
-    /// Molecules, where that can be told: of so many pairs chance puts two molecules on one bit as often as was reckoned in.
-    fn molecules(self) -> Option<u32> {
+    /// Molecules, on average of such sets of bits, where that can be told: chance puts two molecules on one bit as often as is reckoned in.
+    fn expected(self) -> Option<f64> {
         let bits = f64::from(self.begin.count_ones());
-        (bits <= 16.0).then(|| ((-32.0 * (1.0 - bits / 32.0).ln()).round() as u32).min(self.pairs))
-    }
-}
-
-/// Spreads keys, which are no one's to choose.
-#[derive(Debug, Default, Clone, Copy)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
+        (bits <= 16.0).then(|| -32.0 * (1.0 - bits / 32.0).ln())
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    /// Molecules, where that can be told.
+    fn molecules(self) -> Option<u32> {
+        self.expected().map(|molecules| (molecules.round() as u32).min(self.pairs))
     }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = mixed(self.0 ^ key);
-    }
-}
-
-fn mixed(key: u64) -> u64 {
-    let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x ^ (x >> 29)
 }
 
 /// What is sampled, and how much of it.
@@ -376,11 +358,11 @@ impl Sampled {
         [0, 1].map(|s| {
             let told =
                 self.counts.iter().map(|(_, seen)| seen[s]).filter(|seen| (4..=16).contains(&seen.pairs));
-            let sum = told.fold([0u64; 2], |sum, seen| match seen.molecules() {
-                Some(molecules) => [sum[0] + u64::from(seen.pairs), sum[1] + u64::from(molecules)],
+            let sum = told.fold([0.0; 2], |sum, seen| match seen.expected() {
+                Some(molecules) => [sum[0] + f64::from(seen.pairs), sum[1] + molecules],
                 None => sum,
             });
-            if sum[0] < 1000 { 0.0 } else { 1.0 - sum[1] as f64 / sum[0] as f64 }
+            if sum[0] < 1000.0 { 0.0 } else { (1.0 - sum[1] / sum[0]).max(0.0) }
         })
     }
 

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, log_factorials};
+use crate::interval::{Estimate, log_factorials};
 use crate::roots::Site;
 
 /// What the tumour is like.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::foreign::ForeignParams;
 use crate::germline::GermlineParams;
 use crate::human;
+use crate::integrated::IntegratedParams;
 use crate::linked::LinkedParams;
 use crate::presets::Preset;
 use crate::rng::{Rng, Stream};
@@ -80,6 +81,9 @@ pub struct Params {
     /// The tumour's variants that lie side by side.
     #[serde(skip_serializing_if = "is_default")]
     pub linked: LinkedParams,
+    /// Foreign sequence in the tumour's genome.
+    #[serde(skip_serializing_if = "is_default")]
+    pub integrated: IntegratedParams,
     /// The tumour's copy numbers.
     #[serde(skip_serializing_if = "is_default")]
     pub copies: CopyParams,
@@ -107,6 +111,7 @@ impl Default for Params {
             germline: GermlineParams::default(),
             somatic: SomaticParams::default(),
             linked: LinkedParams::default(),
+            integrated: IntegratedParams::default(),
             copies: CopyParams::default(),
             samples: SampleParams::default(),
             foreign: ForeignParams::default(),

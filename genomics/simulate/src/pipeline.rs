@@ -13,6 +13,7 @@ use crate::genome::{Genome, write_file};
 use crate::germline::{self, Germline};
 use crate::ground::Ground;
 use crate::human::{self, Laid};
+use crate::integrated;
 use crate::linked;
 use crate::made;
 use crate::mitochondrion::{self, Mitochondrion};
@@ -218,6 +219,7 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
     placing(Stream::Copies, &mut |site| copies::place(site, &params.copies))?;
     placing(Stream::Somatic, &mut |site| somatic::place(site, &wanted))?;
     placing(Stream::Linked, &mut |site| linked::place(site, &params.linked))?;
+    placing(Stream::Integrated, &mut |site| integrated::place(site, &params.integrated))?;
     ground.want(None);
     let germline = germline::place(
         nuclear,

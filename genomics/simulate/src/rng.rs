@@ -41,6 +41,8 @@ pub enum Stream {
     Foreign,
     /// The other person's mitochondrial genome.
     ForeignMitochondrion,
+    /// Foreign sequence in the tumour's genome.
+    Integrated,
 }
 
 impl Rng {

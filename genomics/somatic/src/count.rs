@@ -13,6 +13,10 @@ use std::sync::{Arc, OnceLock};
 use genuma_kmers::{
     CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, Part, Prepare, RootCounters, Shard, in_parts,
 };
+use genuma_pair::library::facts::Libraries;
+use genuma_pair::library::{LibraryTally, Observer, Seen};
+use genuma_pair::marks::facts::{Known, Reads};
+use genuma_pair::marks::{Marks, MarksTally};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
@@ -56,6 +60,10 @@ pub struct Counts {
     pub strangers: u64,
     /// What was cut off the reads of each sample.
     pub trimmed: [Trimmed; 2],
+    /// What the reads say of the libraries.
+    pub libraries: Libraries,
+    /// What there is of the contigs of the reference, and of what is screened for.
+    pub known: Known,
     /// What lies where in the packed copy of the reads, if there is one.
     pub copied: Option<Copied>,
     /// What was made and left out.
@@ -134,34 +142,52 @@ impl Recorded {
 /// How the ledger calls the bytes of the copy.
 pub const COPIED: &str = "pairs in a packed copy in the work folder, which later passes read";
 
-/// Spells pairs, and records them as they are then.
+/// Spells pairs, looks at what they say of their library, and records them as they are then.
 struct Recording<'a> {
     spelling: Spelling,
+    observer: Observer,
     recorder: Option<Recorder<'a>>,
 }
 
 impl<'a> Recording<'a> {
     fn new(k: u32, copying: Option<&'a Copying>) -> Self {
-        Recording { spelling: Spelling::new(k), recorder: copying.map(Copying::recorder) }
+        let (spelling, observer) = (Spelling::new(k), Observer::default());
+        Recording { spelling, observer, recorder: copying.map(Copying::recorder) }
     }
 }
 
-/// What all threads have cut off, and where they have recorded pairs.
-fn told(recordings: Vec<Recording<'_>>) -> ([Trimmed; 2], Vec<Recorder<'_>>) {
-    let mut trimmed = [Trimmed::default(); 2];
-    for Recording { spelling, .. } in &recordings {
-        trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
+/// What all threads have cut off and seen of each sample.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Told {
+    trimmed: [Trimmed; 2],
+    libraries: [LibraryTally; 2],
+}
+
+impl Told {
+    fn add(&mut self, other: &Told) {
+        self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, part)| sum.add(part));
+        self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, part)| sum.add(part));
     }
-    (trimmed, recordings.into_iter().filter_map(|recording| recording.recorder).collect())
+}
+
+/// What all threads say, and where they have recorded pairs.
+fn told(recordings: Vec<Recording<'_>>) -> (Told, Vec<Recorder<'_>>) {
+    let (mut told, mut recorders) = (Told::default(), Vec::new());
+    for Recording { spelling, observer, recorder } in recordings {
+        told.add(&Told { trimmed: spelling.trimmed(), libraries: observer.finish() });
+        recorders.extend(recorder);
+    }
+    (told, recorders)
 }
 
 impl Prepare for Recording<'_> {
-    fn prepare<'a>(&mut self, pair: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
-        let pair = self.spelling.prepare(pair, sample, added);
+    fn prepare<'a>(&mut self, raw: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
+        let cut = self.spelling.prepare(raw, sample, added);
+        self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
         if let Some(recorder) = &mut self.recorder {
-            recorder.push(pair, sample);
+            recorder.push(cut, sample);
         }
-        pair
+        cut
     }
 }
 
@@ -177,6 +203,8 @@ pub struct Counting<'a> {
     pub genome_bases: Option<u64>,
     /// The reference: what the normal knows nothing of, but the reference has, is left out.
     pub reference: Option<&'a Path>,
+    /// Sequences that are screened for.
+    pub screen: Option<&'a Path>,
     /// Told of each reading.
     pub watch: &'a dyn Watch,
 }
@@ -188,8 +216,8 @@ pub struct Scattered {
     pub shard: Shard,
     /// What lies where of the copy.
     pub copied: Copied,
-    /// What was cut off the reads of each sample.
-    trimmed: [Trimmed; 2],
+    /// What was cut off the reads, and what they say of their libraries.
+    told: Told,
 }
 
 /// What one partition leaves, or several together.
@@ -205,16 +233,18 @@ pub struct Share {
     known: u64,
     /// Most bytes of the spill file.
     spilled: u64,
+    /// How often marks of known sequences were seen.
+    marks: Option<MarksTally>,
     /// The same for all partitions.
     read: Read,
 }
 
 /// What all reads hold.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Read {
     bases: [u64; 2],
     kmers: [u64; 2],
-    trimmed: [Trimmed; 2],
+    told: Told,
 }
 
 /// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
@@ -254,27 +284,30 @@ impl Counting<'_> {
     pub fn all(&self, store: &Store) -> Result<Counts, Error> {
         let done = if store.resume { parts_in(store) } else { Vec::new() };
         // Damage is told before hours of work.
+        let marks = self.marks()?;
+        let marks = marks.as_ref();
         let loaded: Vec<Share> =
-            done.iter().map(|&part| self.kept(store, part, 0)).collect::<Result<_, _>>()?;
+            done.iter().map(|&part| self.kept(store, part, 0, marks)).collect::<Result<_, _>>()?;
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = Estimate::of(self.lanes);
         let expected = Expected::of(&held, self.params.k);
         let room = room_for_copy(&self.params, &expected, &held);
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
-            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None)?.0) };
-            let (share, copy) = self.whole(store, room)?;
+            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, marks)?.0) };
+            let (share, copy) = self.whole(store, room, marks)?;
             recorded = copy;
             Ok(share)
         };
-        let one = |part| match if part == Part::WHOLE { whole() } else { self.kept(store, part, unknown) } {
-            Ok(share) => {
-                unknown += share.unknown;
-                Ok(Fit::Counted(share))
-            }
-            Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
-            Err(error) => Err(error),
-        };
+        let one =
+            |part| match if part == Part::WHOLE { whole() } else { self.kept(store, part, unknown, marks) } {
+                Ok(share) => {
+                    unknown += share.unknown;
+                    Ok(Fit::Counted(share))
+                }
+                Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
+                Err(error) => Err(error),
+            };
         let scratch = self.params.scratch;
         let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
         let (used, made) = in_parts(self.wanted(&expected)?, &done, one, too_large)?;
@@ -296,7 +329,7 @@ impl Counting<'_> {
     }
 
     /// Counts all k-mers at once, and leaves a copy of the reads in so many bytes at most. It can be done without: what is wrong with it is told.
-    fn whole(&self, store: &Store, room: u64) -> Result<(Share, Recorded), Error> {
+    fn whole(&self, store: &Store, room: u64, marks: Option<&Marks>) -> Result<(Share, Recorded), Error> {
         let path = copy_path(store);
         let refused = |error: spill::Error| {
             tracing::warn!("{error}; without it later passes read the files of reads again");
@@ -304,9 +337,9 @@ impl Counting<'_> {
         };
         let copying = match Copying::create(&path, room) {
             Ok(copying) => copying,
-            Err(error) => return Ok((self.part(Part::WHOLE, 0, None)?.0, refused(error))),
+            Err(error) => return Ok((self.part(Part::WHOLE, 0, None, marks)?.0, refused(error))),
         };
-        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)));
+        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)), marks);
         let counted = counted.map(|(share, recorders)| (share, copying.finish(recorders)));
         if !matches!(counted, Ok((_, Ok(_)))) {
             // Its room is for others now. What cannot be removed goes with the folder.
@@ -324,10 +357,10 @@ impl Counting<'_> {
     }
 
     /// A partition from its unit, which is made if it is not there.
-    fn kept(&self, store: &Store, part: Part, unknown: u64) -> Result<Share, Error> {
+    fn kept(&self, store: &Store, part: Part, unknown: u64, marks: Option<&Marks>) -> Result<Share, Error> {
         let name = unit_name(part);
-        let share: Share =
-            store.unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None)?.0))?;
+        let share: Share = store
+            .unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None, marks)?.0))?;
         if share.part != part {
             let path = store.path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
@@ -348,6 +381,7 @@ impl Counting<'_> {
         part: Part,
         unknown: u64,
         copy: Option<(&'a Copying, u64)>,
+        marks: Option<&Marks>,
     ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
         let meter = Arc::new(Meter::default());
         let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
@@ -360,10 +394,10 @@ impl Counting<'_> {
             &params,
             &meter,
             || Recording::new(params.k, copy.map(|(copying, _)| copying)),
-            |kmers| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
+            |kmers| select(rule.get_or_init(|| self.rule(kmers, unknown)), marks),
         )?;
-        let (trimmed, recorders) = told(recordings);
-        let mut share = self.share(part, counted, trimmed, rule.get())?;
+        let (told, recorders) = told(recordings);
+        let mut share = self.share(part, counted, told, rule.get(), marks)?;
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
     }
@@ -377,8 +411,9 @@ impl Counting<'_> {
         Select::new(self.params.k, self.least_tumour, *kmers, depth).with_unknown(wanted)
     }
 
-    fn select(&self, rule: &Select) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
-        |root, picks| rule.root(root, picks)
+    /// Marks of what is known: contigs of the reference, and what is screened for.
+    fn marks(&self) -> Result<Option<Marks>, Error> {
+        Ok(Marks::choose(self.params.k, self.reference, self.screen)?)
     }
 
     /// What a partition leaves, of which all k-mers are counted.
@@ -386,8 +421,9 @@ impl Counting<'_> {
         &self,
         part: Part,
         counted: Counted<Vec<Pick>>,
-        trimmed: [Trimmed; 2],
+        told: Told,
         rule: Option<&Select>,
+        marks: Option<&Marks>,
     ) -> Result<Share, Error> {
         let stats = counted.stats;
         for (sample, name) in [(0, "normal"), (1, "tumour")] {
@@ -404,7 +440,8 @@ impl Counting<'_> {
             unknown: rule.map_or(0, Select::unknown),
             known: 0,
             spilled: stats.spill_peak,
-            read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
+            marks: marks.map(Marks::take),
+            read: Read { bases: stats.bases, kmers: stats.kmers, told },
         })
     }
 
@@ -418,10 +455,10 @@ impl Counting<'_> {
         let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let prepare = || Recording::new(self.params.k, Some(&copying));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (trimmed, recorders) = told(recordings);
+        let (told, recorders) = told(recordings);
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
-        Ok(Scattered { shard, copied, trimmed })
+        Ok(Scattered { shard, copied, told })
     }
 
     /// Counts the partition of the parameters from what all shards have left.
@@ -432,16 +469,15 @@ impl Counting<'_> {
         let meter = Arc::new(Meter::of("k-mers"));
         self.watch.begins("count", Some(meter.clone()));
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
-        let rule = OnceLock::new();
+        let (rule, marks) = (OnceLock::new(), self.marks()?);
+        let marks = marks.as_ref();
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            self.select(rule.get_or_init(|| self.rule(kmers, 0)))
+            select(rule.get_or_init(|| self.rule(kmers, 0)), marks)
         })?;
         drop(shards);
-        let mut trimmed = [Trimmed::default(); 2];
-        for (one, _) in scattered {
-            trimmed.iter_mut().zip(&one.trimmed).for_each(|(sum, shard)| sum.add(shard));
-        }
-        self.share(self.params.part, counted, trimmed, rule.get())
+        let mut told = Told::default();
+        scattered.iter().for_each(|(one, _)| told.add(&one.told));
+        self.share(self.params.part, counted, told, rule.get(), marks)
     }
 
     /// What all partitions say together that were counted from what shards have left.
@@ -475,6 +511,13 @@ impl Counting<'_> {
         Ok(())
     }
 
+    /// How many bases usually lie on each other, where a sample has so many in so many pairs, if its k-mers tell it.
+    fn usual_depth(&self, spectrum: &[u64], bases: u64, pairs: u64) -> Option<f64> {
+        let (kmer, length) = (usual_depth(spectrum), bases as f64 / (2 * pairs).max(1) as f64);
+        let starts = length + 1.0 - f64::from(self.params.k);
+        (kmer > 0.0 && starts >= 1.0).then(|| kmer * length / starts)
+    }
+
     /// What all partitions say together.
     fn join(&self, all: Share, parts: u64, recorded: Recorded) -> Result<Counts, Error> {
         let Share {
@@ -484,7 +527,8 @@ impl Counting<'_> {
             unknown,
             known,
             spilled,
-            read: Read { bases, trimmed, .. },
+            marks,
+            read: Read { bases, told: Told { trimmed, libraries }, .. },
             ..
         } = all;
         let crowded = unknown > self.most_unknown();
@@ -536,7 +580,25 @@ impl Counting<'_> {
             Recorded::Whole(copied) => Some(copied),
             _ => None,
         };
-        Ok(Counts { picks, spectra, bases, strangers, trimmed, copied, ledger })
+        let depths = [0, 1].map(|i| self.usual_depth(&spectra[i], bases[i], libraries[i].pairs()));
+        let k = f64::from(self.params.k);
+        let reads = libraries.each_ref().map(|tally| {
+            let number = (2 * tally.pairs()) as f64;
+            Reads { number, kmers: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0) }
+        });
+        let known = marks.map_or_else(Known::default, |marks| Known::of(&marks, reads));
+        let libraries = Libraries::of(&libraries, &trimmed, depths);
+        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, known, copied, ledger })
+    }
+}
+
+/// What is done with each root.
+fn select(rule: &Select, marks: Option<&Marks>) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
+    move |root, picks| {
+        rule.root(root, picks);
+        if let Some(marks) = marks {
+            marks.see(root);
+        }
     }
 }
 
@@ -557,6 +619,15 @@ impl Share {
         self.picks.extend(other.picks);
         for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
             all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        }
+        let same = match (&mut self.marks, &other.marks) {
+            (Some(marks), Some(others)) => marks.add(others),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        if !same {
+            return Err(Error::Input(
+                "the reference, or what is screened for, changed while k-mers were counted: start again without --resume".into(),
+            ));
         }
         self.strangers += other.strangers;
         self.unknown += other.unknown;
@@ -600,17 +671,28 @@ mod tests {
             least_tumour: 2,
             genome_bases: Some(1_000_000),
             reference: None,
+            screen: None,
             watch: &Silent,
         };
         let share = |first: u64| {
             let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth };
             let picks =
                 (0..given).map(|i| pick(first + i, 0)).chain((0..10).map(|i| pick(first + 1000 + i, 20)));
-            let read = Read { bases: [9; 2], kmers: [9; 2], trimmed: [Trimmed::default(); 2] };
+            let read = Read { bases: [9; 2], kmers: [9; 2], told: Told::default() };
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
             let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
-            Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, known: 0, spilled: 0, read }
+            Share {
+                part: Part::WHOLE,
+                picks,
+                spectra,
+                strangers: 0,
+                unknown,
+                known: 0,
+                spilled: 0,
+                marks: None,
+                read,
+            }
         };
         counting.join(sum(vec![share(5000), share(0)]).unwrap(), 2, Recorded::NoRoom(0)).unwrap()
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use genuma_pair::library::facts::Libraries;
+use genuma_pair::marks::facts::Known;
 use genuma_reads::TUMOUR;
 use genuma_reads::fasta::Reference;
 use genuma_work::clock::{Clock, UnitCost};
@@ -47,6 +49,10 @@ pub struct Finished {
     pub strangers: Option<f64>,
     /// What became of the variants asked for.
     pub answers: Vec<Answer>,
+    /// What the reads say of the libraries.
+    pub libraries: Libraries,
+    /// What there is of the contigs of the reference, and of what is screened for.
+    pub known: Known,
     /// Whether these are those of a reference.
     pub on_reference: bool,
 }
@@ -144,6 +150,8 @@ impl Judging<'_> {
             depths: Depths::of(&counts.spectra),
             spectra: counts.spectra,
             bases: counts.bases,
+            libraries: counts.libraries,
+            known: counts.known,
             costs,
             errors,
             ledger,

@@ -4,6 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::Prepare;
+use genuma_reads::packed::Packed as Bases;
 use genuma_reads::{Pair, Trimmed, Trimmer};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,11 @@ impl Spelling {
     /// What was cut off the reads of each sample.
     pub fn trimmed(&self) -> [Trimmed; 2] {
         self.trimmers.each_ref().map(Trimmer::counts)
+    }
+
+    /// The bases of the last pair of a sample, and what was cut behind them.
+    pub fn packed(&self, sample: u8) -> [Bases<'_>; 2] {
+        self.trimmers[usize::from(sample)].packed()
     }
 }
 

@@ -36,6 +36,7 @@ pub mod neighbours;
 pub mod event;
 pub mod picture;
 pub mod vcf;
+pub mod screened;
 pub mod ledger;
 pub mod why;
 mod means;

@@ -1,5 +1,7 @@
 //! What a finished call knows: everything the VCF, the summary and the report are made of.
 
+use genuma_pair::library::facts::Libraries;
+use genuma_pair::marks::facts::Known;
 use genuma_work::clock::UnitCost;
 use genuma_work::timeline::Timeline;
 use serde::{Serialize, Serializer};
@@ -9,6 +11,7 @@ use crate::event::Class;
 use crate::genotype::Support;
 use crate::ledger::Ledger;
 use crate::means::Means;
+use crate::screened::Screened;
 use crate::select::Depths;
 
 /// The whole of a finished call.
@@ -36,6 +39,13 @@ pub struct Outcome {
     pub spectra: [Vec<u64>; 2],
     /// Depths read off the spectra.
     pub depths: Depths,
+    /// What the reads say of the libraries.
+    #[serde(rename = "library")]
+    pub libraries: Libraries,
+    /// What there is of the contigs of the reference, and of what is screened for.
+    pub known: Known,
+    /// Calls whose new sequence is that of something screened for.
+    pub screened: Vec<Screened>,
     /// What each stage made and left out.
     pub ledger: Ledger,
     /// What the reads get wrong, as learned from them.

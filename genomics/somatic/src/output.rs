@@ -622,6 +622,8 @@ mod tests {
         let mut locus = Locus::new(compared, [1; 2]);
         locus.take_reads(vec![recruit(0, 0), recruit(2, 0), recruit(2, 1), recruit(3, 0)], &pairs);
         Finished {
+            libraries: Default::default(),
+            known: Default::default(),
             ranges: Ranges::in_memory(vec![locus], pairs),
             events: vec![event(&[3, 2]), event(&[0, 3])],
             spectra: [vec![], vec![]],

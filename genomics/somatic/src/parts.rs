@@ -53,6 +53,8 @@ pub struct Parts {
     pub grid: Grid,
     /// Where calls are placed; without it on the assembled normal contigs.
     pub reference: Option<PathBuf>,
+    /// Sequences that are screened for.
+    pub screen: Option<PathBuf>,
     /// Known bases of the reference.
     pub genome_bases: Option<u64>,
     /// What the result depends on.
@@ -304,7 +306,7 @@ impl Stepping<'_> {
     }
 
     fn counting<'b>(&'b self, lanes: &'b [Lane], part: Part) -> Counting<'b> {
-        let Parts { params, genome_bases, reference, .. } = self.parts;
+        let Parts { params, genome_bases, reference, screen, .. } = self.parts;
         // Only whoever counts a partition has picks, and those of one.
         let bases = genome_bases.map(|bases| bases / u64::from(part.of()));
         let counting = self.means.counting(params, bases, self.work.to_owned());
@@ -314,6 +316,7 @@ impl Stepping<'_> {
             least_tumour: params.least_tumour,
             genome_bases: *genome_bases,
             reference: reference.as_deref(),
+            screen: screen.as_deref(),
             watch: self.watch,
         }
     }

@@ -34,6 +34,8 @@ pub struct Job {
     pub lanes: Vec<Lane>,
     /// Where calls are placed; without it on the assembled normal contigs.
     pub reference: Option<PathBuf>,
+    /// Sequences that are screened for.
+    pub screen: Option<PathBuf>,
     /// What the result depends on.
     pub params: Params,
     /// What it may use.
@@ -124,8 +126,9 @@ impl Job {
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
         let params = self.means.counting(&self.params, genome_bases, self.store.work.clone());
         let least_tumour = self.params.least_tumour;
-        let (lanes, reference) = (&self.lanes, self.reference.as_deref());
-        Ok(Counting { lanes, params, least_tumour, genome_bases, reference, watch }.all(&self.store)?)
+        let (lanes, reference, screen) = (&self.lanes, self.reference.as_deref(), self.screen.as_deref());
+        Ok(Counting { lanes, params, least_tumour, genome_bases, reference, screen, watch }
+            .all(&self.store)?)
     }
 
     /// The copy of the reads that the first pass has left. If it is gone, those who would read it read the files.
