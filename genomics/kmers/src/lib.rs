@@ -107,27 +107,11 @@ pub struct RootCounters<const S: usize = 2> {
     pub counts: [[u32; S]; 16],
 }
 
-/// What is kept of the roots: each thread keeps its own.
-pub trait Gather: Default + Send {
-    /// What all threads kept, as one. Which of them saw which roots may not show.
-    fn together(all: Vec<Self>) -> Self;
-}
-
-/// Sorted.
-impl<P: Ord + Send> Gather for Vec<P> {
-    fn together(all: Vec<Self>) -> Self {
-        let mut picks = Vec::with_capacity(all.iter().map(Vec::len).sum());
-        all.into_iter().for_each(|own| picks.extend(own));
-        picks.sort_unstable();
-        picks
-    }
-}
-
 /// The outcome of [`count`].
 #[derive(Debug)]
-pub struct Counted<G, const S: usize = 2> {
-    /// What `select` kept.
-    pub picks: G,
+pub struct Counted<P, const S: usize = 2> {
+    /// What `select` picked, sorted.
+    pub picks: Vec<P>,
     /// `spectra[sample][m]`: distinct canonical k-mers that `sample` has `m` times; the last slot also holds those it
     /// has more often; slot 0 is 0.
     pub spectra: [Vec<u64>; S],

@@ -16,26 +16,26 @@ use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
 use crate::superkmer::{Keys, records};
 use crate::tally::{Class, Harvest, Spectra, Tally};
-use crate::{AsRead, CountParams, CountStats, Counted, Error, Gather, MAX_K, MIN_K, Prepare, RootCounters};
+use crate::{AsRead, CountParams, CountStats, Counted, Error, MAX_K, MIN_K, Prepare, RootCounters};
 
 /// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`: those of one partition, and [in all of them](crate::in_parts) each root is in one.
 /// Each thread has its pairs prepared by one `prepare`, which come
 /// back. `select` is made when all reads are read, of the k-mers of each sample, of whatever partition; it sees every root once with all its counters
-/// and keeps what it wants of it. What threads have kept comes back as one, so that neither bins nor threads show.
+/// and pushes what it wants to keep. The picks come back sorted, so that neither bins nor threads show.
 ///
 /// # Errors
 /// Parameters out of range, reads that cannot be read, and a spill file that cannot be written or read; [`Error::TooLarge`] when the bins do not
 /// fit.
-pub fn count<G: Gather, const S: usize, R, F>(
+pub fn count<P: Ord + Send, const S: usize, R, F>(
     lanes: &[Lane],
     params: &CountParams,
     meter: &Meter,
     prepare: impl Fn() -> R + Sync,
     select: impl FnOnce(&[u64; S]) -> F,
-) -> Result<(Counted<G, S>, Vec<R>), Error>
+) -> Result<(Counted<P, S>, Vec<R>), Error>
 where
     R: Prepare,
-    F: Fn(&RootCounters<S>, &mut G) + Sync,
+    F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
 {
     check(params)?;
     let kmers = params.expected(lanes).share(params.part.of()).kmers;
@@ -137,10 +137,10 @@ impl<const S: usize> Scattered<S> {
     }
 
     /// Shows every root to `select`.
-    pub(crate) fn select<G, F>(self, select: F) -> Result<Counted<G, S>, Error>
+    pub(crate) fn select<P, F>(self, select: F) -> Result<Counted<P, S>, Error>
     where
-        G: Gather,
-        F: Fn(&RootCounters<S>, &mut G) + Sync,
+        P: Ord + Send,
+        F: Fn(&RootCounters<S>, &mut Vec<P>) + Sync,
     {
         let (sum, selections) = self.count_bins(|| Selection::new(&select))?;
         // While they are put together picks take twice their memory; that of the bins is empty now.
@@ -292,26 +292,32 @@ impl Queue {
     }
 }
 
-/// What `select` kept of the roots that one thread saw.
-pub(crate) struct Selection<'a, G, F> {
-    picks: G,
+/// What `select` picked of the roots that one thread saw.
+pub(crate) struct Selection<'a, P, F> {
+    picks: Vec<P>,
     roots: u64,
     select: &'a F,
 }
 
-impl<'a, G: Default, F> Selection<'a, G, F> {
+impl<'a, P, F> Selection<'a, P, F> {
     pub(crate) fn new(select: &'a F) -> Self {
-        Self { picks: G::default(), roots: 0, select }
+        Self { picks: Vec::new(), roots: 0, select }
     }
 }
 
-/// What all threads kept, as one, and of how many roots.
-pub(crate) fn picked<G: Gather, F>(selections: Vec<Selection<'_, G, F>>) -> (G, u64) {
-    let roots = selections.iter().map(|selection| selection.roots).sum();
-    (G::together(selections.into_iter().map(|selection| selection.picks).collect()), roots)
+/// What all threads picked, sorted, and of how many roots.
+pub(crate) fn picked<P: Ord, F>(selections: Vec<Selection<'_, P, F>>) -> (Vec<P>, u64) {
+    let mut picks = Vec::with_capacity(selections.iter().map(|s| s.picks.len()).sum());
+    let mut roots = 0;
+    for selection in selections {
+        roots += selection.roots;
+        picks.extend(selection.picks);
+    }
+    picks.sort_unstable();
+    (picks, roots)
 }
 
-impl<G, const S: usize, F: Fn(&RootCounters<S>, &mut G)> Harvest<S> for Selection<'_, G, F> {
+impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Selection<'_, P, F> {
     fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error> {
         tally.drain(spectra, |root| {
             self.roots += 1;

@@ -17,7 +17,7 @@ use crate::parts::{Grid, Part};
 use crate::pipeline::{Countable, Scattered, Selection, check, count_bins, picked};
 use crate::plan::{self, Demand, Plan, Then};
 use crate::scatter::Totals;
-use crate::{CountParams, CountStats, Counted, Error, Gather, Prepare, RootCounters};
+use crate::{CountParams, CountStats, Counted, Error, Prepare, RootCounters};
 
 /// What lies where of the k-mers of a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,15 +130,15 @@ impl Countable for Stacked<'_> {
 ///
 /// # Errors
 /// Parameters out of range; no shard, or shards of different grids; an object that cannot be read, or is damaged.
-pub fn count_shards<G, F>(
+pub fn count_shards<P, F>(
     shards: &[(Shard, ObjectFile<'_>)],
     params: &CountParams,
     meter: &Meter,
     select: impl FnOnce(&[u64; 2]) -> F,
-) -> Result<Counted<G>, Error>
+) -> Result<Counted<P>, Error>
 where
-    G: Gather,
-    F: Fn(&RootCounters, &mut G) + Sync,
+    P: Ord + Send,
+    F: Fn(&RootCounters, &mut Vec<P>) + Sync,
 {
     check(params)?;
     let &CountParams { k, threads, memory, part, .. } = params;

@@ -109,7 +109,7 @@ fn all(root: &RootCounters, picks: &mut Vec<(u64, Counters)>) {
     picks.push((root.stem, root.counts));
 }
 
-fn count_all(lanes: &[Lane], params: &CountParams) -> Result<Counted<Vec<(u64, Counters)>>, Error> {
+fn count_all(lanes: &[Lane], params: &CountParams) -> Result<Counted<(u64, Counters)>, Error> {
     Ok(count(lanes, params, &Meter::default(), || AsRead, |_| all)?.0)
 }
 

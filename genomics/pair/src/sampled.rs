@@ -59,6 +59,29 @@ impl Seen {
     }
 }
 
+/// Spreads keys, which are no one's to choose.
+#[derive(Debug, Default, Clone, Copy)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = mixed(self.0 ^ key);
+    }
+}
+
+fn mixed(key: u64) -> u64 {
+    let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 29)
+}
+
 /// What is sampled, and how much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleParams {

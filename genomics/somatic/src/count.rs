@@ -420,7 +420,7 @@ impl Counting<'_> {
     fn share(
         &self,
         part: Part,
-        counted: Counted<Vec<Pick>>,
+        counted: Counted<Pick>,
         told: Told,
         rule: Option<&Select>,
         marks: Option<&Marks>,

@@ -5,7 +5,7 @@ use crate::{Fit, in_parts};
 
 /// What partitions counted, added up.
 struct Sum {
-    counted: Counted<Vec<(u64, Counters)>>,
+    counted: Counted<(u64, Counters)>,
     parts: Vec<Part>,
     /// Of the partition that had most.
     peak: u64,
@@ -34,7 +34,7 @@ fn in_sum(files: &Files, params: &CountParams, plan: Option<Plan>, wanted: u32) 
     let scratch = params.scratch;
     let (_, made) = in_parts(wanted, &[], one, |part| Error::TooLarge { part, scratch, read: 1.0 })?;
     let peak = made.iter().map(|counted| counted.stats.spill_peak).max().expect("partitions");
-    let add = |mut all: Counted<Vec<_>>, part: Counted<Vec<_>>| {
+    let add = |mut all: Counted<_>, part: Counted<_>| {
         assert_eq!((all.stats.kmers, all.stats.bases), (part.stats.kmers, part.stats.bases));
         all.picks.extend(part.picks);
         for (all, part) in all.spectra.iter_mut().flatten().zip(part.spectra.iter().flatten()) {
@@ -51,7 +51,7 @@ fn in_sum(files: &Files, params: &CountParams, plan: Option<Plan>, wanted: u32) 
 }
 
 #[track_caller]
-fn assert_same(found: &Counted<Vec<(u64, Counters)>>, whole: &Counted<Vec<(u64, Counters)>>) {
+fn assert_same(found: &Counted<(u64, Counters)>, whole: &Counted<(u64, Counters)>) {
     assert!(found.picks == whole.picks, "roots differ");
     assert_eq!((&found.spectra, found.roots), (&whole.spectra, whole.roots));
     let sizes = |stats: &CountStats| (stats.bases, stats.kmers, stats.distinct, stats.packed_bytes);
