@@ -68,7 +68,13 @@ impl<'a> Outputs<'a> {
         let genome = &finished.genome;
         let command = command(&job.params, job.reference.as_deref());
         let lines = vcf::lines(&finished.events, genome);
-        output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
+        output::write_vcf(
+            &file(VCF),
+            &vcf::header(genome, &finished.samples, &command),
+            &lines,
+            genome,
+            &mut set,
+        )?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         output::write_supporting(
             &file(READS),

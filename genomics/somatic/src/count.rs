@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
-    CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, Part, Prepare, RootCounters, Shard, in_parts,
+    CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, MAX_SAMPLES, Part, Planned, Prepare, RootCounters,
+    Shard, in_parts,
 };
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
@@ -23,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::known::known;
 use crate::label::Spelling;
 use crate::ledger::Ledger;
-use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
+use crate::rules::Rules;
+use crate::samples::Samples;
+use crate::select::{Depths, Pick, TOGETHER, beyond_errors, by_kmer, usual_depth};
 use crate::sought::Sought;
 
 /// What can stop a count.
@@ -48,14 +51,14 @@ pub enum Error {
 pub struct Counts {
     /// What is interesting, sorted.
     pub picks: Vec<Pick>,
-    /// k-mer spectra of both samples.
-    pub spectra: [Vec<u64>; 2],
-    /// Bases of both samples.
-    pub bases: [u64; 2],
-    /// Roots at which the samples differ as two people do.
-    pub strangers: u64,
+    /// k-mer spectra of all samples.
+    pub spectra: Vec<Vec<u64>>,
+    /// Bases of all samples.
+    pub bases: Vec<u64>,
+    /// For each tumour the roots at which it and the normal differ as two people do.
+    pub strangers: Vec<u64>,
     /// What was cut off the reads of each sample.
-    pub trimmed: [Trimmed; 2],
+    pub trimmed: Vec<Trimmed>,
     /// What lies where in the packed copy of the reads, if there is one.
     pub copied: Option<Copied>,
     /// What was made and left out.
@@ -72,22 +75,45 @@ const RECRUITED: f64 = 1.0 / 16.0;
 
 /// Bytes of the scratch space that a packed copy of the reads may take; `None` where it does not have so many beside k-mers of which so many are
 /// expected, all of them counted in one reading.
-pub fn room_for_copy(params: &CountParams, expected: &Expected, held: &Estimate) -> Option<u64> {
+pub fn room_for_copy(
+    params: &CountParams,
+    samples: usize,
+    expected: &Expected,
+    held: &Estimate,
+) -> Option<u64> {
     let room = least_for_copy(params, held);
     let left = params.scratch.checked_sub(room)?;
     let beside = CountParams { scratch: left, ..params.clone() };
-    let fits = beside.parts_wanted::<2>(expected) == Some(1) && left >= recruited(held);
+    let fits = parts_wanted(&beside, samples, expected) == Some(1) && left >= recruited(held);
     (fits && held.copied > 0).then_some(room)
 }
 
 /// Bytes of scratch space with which there is room for a copy.
-pub fn scratch_for_copy(params: &CountParams, expected: &Expected, held: &Estimate) -> u64 {
+pub fn scratch_for_copy(params: &CountParams, samples: usize, expected: &Expected, held: &Estimate) -> u64 {
     let none = CountParams { scratch: 0, ..params.clone() };
-    let spilled = match none.parts_wanted::<2>(expected) {
+    let spilled = match parts_wanted(&none, samples, expected) {
         Some(1) => 0,
         _ => expected.bytes + expected.bytes / 16,
     };
     least_for_copy(params, held) + spilled.max(recruited(held))
+}
+
+/// Partitions that the k-mers of so many samples are counted in: see [`CountParams::parts_wanted`].
+fn parts_wanted(params: &CountParams, samples: usize, expected: &Expected) -> Option<u32> {
+    match samples {
+        0..=2 => params.parts_wanted::<2>(expected),
+        3 | 4 => params.parts_wanted::<4>(expected),
+        _ => params.parts_wanted::<MAX_SAMPLES>(expected),
+    }
+}
+
+/// What counting so many samples is expected to take: see [`CountParams::planned`].
+pub fn planned(params: &CountParams, samples: usize, expected: &Expected) -> Option<Planned> {
+    match samples {
+        0..=2 => params.planned::<2>(expected),
+        3 | 4 => params.planned::<4>(expected),
+        _ => params.planned::<MAX_SAMPLES>(expected),
+    }
 }
 
 /// Bytes that a copy gets: a sixteenth is for what the reads are other than expected, and the last block of each thread is not full.
@@ -141,14 +167,14 @@ struct Recording<'a> {
 }
 
 impl<'a> Recording<'a> {
-    fn new(k: u32, copying: Option<&'a Copying>) -> Self {
-        Recording { spelling: Spelling::new(k), recorder: copying.map(Copying::recorder) }
+    fn new(k: u32, samples: usize, copying: Option<&'a Copying>) -> Self {
+        Recording { spelling: Spelling::new(k, samples), recorder: copying.map(Copying::recorder) }
     }
 }
 
 /// What all threads have cut off, and where they have recorded pairs.
-fn told(recordings: Vec<Recording<'_>>) -> ([Trimmed; 2], Vec<Recorder<'_>>) {
-    let mut trimmed = [Trimmed::default(); 2];
+fn told(recordings: Vec<Recording<'_>>, samples: usize) -> (Vec<Trimmed>, Vec<Recorder<'_>>) {
+    let mut trimmed = vec![Trimmed::default(); samples];
     for Recording { spelling, .. } in &recordings {
         trimmed.iter_mut().zip(spelling.trimmed()).for_each(|(sum, part)| sum.add(&part));
     }
@@ -167,8 +193,10 @@ impl Prepare for Recording<'_> {
 
 /// What is to be counted.
 pub struct Counting<'a> {
-    /// Reads of both samples.
+    /// Reads of all samples.
     pub lanes: &'a [Lane],
+    /// What these are called.
+    pub samples: &'a Samples,
     /// Of the whole space.
     pub params: CountParams,
     /// Fewest tumour occurrences of an interesting k-mer.
@@ -189,7 +217,7 @@ pub struct Scattered {
     /// What lies where of the copy.
     pub copied: Copied,
     /// What was cut off the reads of each sample.
-    trimmed: [Trimmed; 2],
+    trimmed: Vec<Trimmed>,
 }
 
 /// What one partition leaves, or several together.
@@ -197,11 +225,11 @@ pub struct Scattered {
 pub struct Share {
     part: Part,
     picks: Vec<Pick>,
-    spectra: [Vec<u64>; 2],
-    strangers: u64,
+    spectra: Vec<Vec<u64>>,
+    strangers: Vec<u64>,
     /// Picks where the normal does not know the root, those too that were not kept.
     unknown: u64,
-    /// Of them those left out because the reference has them.
+    /// k-mers among them left out because the reference has them.
     known: u64,
     /// Most bytes of the spill file.
     spilled: u64,
@@ -210,11 +238,11 @@ pub struct Share {
 }
 
 /// What all reads hold.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Read {
-    bases: [u64; 2],
-    kmers: [u64; 2],
-    trimmed: [Trimmed; 2],
+    bases: Vec<u64>,
+    kmers: Vec<u64>,
+    trimmed: Vec<Trimmed>,
 }
 
 /// Share of a tumour's k-mers that the normal lacks from which what the normal knows nothing of is left out: two people differ in a twentieth,
@@ -259,7 +287,7 @@ impl Counting<'_> {
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = Estimate::of(self.lanes);
         let expected = Expected::of(&held, self.params.k);
-        let room = room_for_copy(&self.params, &expected, &held);
+        let room = room_for_copy(&self.params, self.samples.len(), &expected, &held);
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
             let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None)?.0) };
@@ -286,7 +314,7 @@ impl Counting<'_> {
 
     /// As many partitions as are expected to suffice.
     fn wanted(&self, expected: &Expected) -> Result<u32, Error> {
-        self.params.parts_wanted::<2>(expected).ok_or_else(|| {
+        parts_wanted(&self.params, self.samples.len(), expected).ok_or_else(|| {
             Error::Input(format!(
                 "about {:.0} GB of k-mers would be counted in more than {MAX_PARTS} readings of all reads: give --scratch {}G or more",
                 expected.bytes as f64 / 1e9,
@@ -338,12 +366,27 @@ impl Counting<'_> {
     /// Most picks of which the normal does not even know the middle.
     fn most_unknown(&self) -> u64 {
         let (least, share) = MOST_UNKNOWN;
-        least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64)
+        let of_one = least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64);
+        of_one * self.samples.tumours().len() as u64
     }
 
     /// Counts a partition, when others have left so many picks of which the normal does not know the middle. All reads go into the `copy`, if there is one,
     /// which takes so many bytes of the scratch space at most.
     fn part<'a>(
+        &self,
+        part: Part,
+        unknown: u64,
+        copy: Option<(&'a Copying, u64)>,
+    ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
+        match self.samples.len() {
+            0..=2 => self.part_of::<2>(part, unknown, copy),
+            3 | 4 => self.part_of::<4>(part, unknown, copy),
+            _ => self.part_of::<MAX_SAMPLES>(part, unknown, copy),
+        }
+    }
+
+    /// With counters of `S` samples, as many as there are or more.
+    fn part_of<'a, const S: usize>(
         &self,
         part: Part,
         unknown: u64,
@@ -359,10 +402,10 @@ impl Counting<'_> {
             self.lanes,
             &params,
             &meter,
-            || Recording::new(params.k, copy.map(|(copying, _)| copying)),
-            |kmers| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
+            || Recording::new(params.k, self.samples.len(), copy.map(|(copying, _)| copying)),
+            |kmers: &[u64; S]| self.select(rule.get_or_init(|| self.rule(kmers, unknown))),
         )?;
-        let (trimmed, recorders) = told(recordings);
+        let (trimmed, recorders) = told(recordings, self.samples.len());
         let mut share = self.share(part, counted, trimmed, rule.get())?;
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
@@ -370,41 +413,44 @@ impl Counting<'_> {
 
     /// The rule by which k-mers are picked when there are so many of each sample in all, and other partitions have left so many picks of which the normal
     /// does not know the middle.
-    fn rule(&self, kmers: &[u64; 2], unknown: u64) -> Select {
-        let depth =
-            self.genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
+    fn rule(&self, kmers: &[u64], unknown: u64) -> Rules {
         let wanted = self.most_unknown().saturating_sub(unknown);
-        Select::new(self.params.k, self.least_tumour, *kmers, depth).with_unknown(wanted)
+        let kmers = &kmers[..self.samples.len()];
+        Rules::new(self.params.k, self.least_tumour, kmers, self.genome_bases, wanted)
     }
 
-    fn select(&self, rule: &Select) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
+    fn select<'r, const S: usize>(
+        &self,
+        rule: &'r Rules,
+    ) -> impl Fn(&RootCounters<S>, &mut Vec<Pick>) + Sync + use<'r, S> {
         |root, picks| rule.root(root, picks)
     }
 
     /// What a partition leaves, of which all k-mers are counted.
-    fn share(
+    fn share<const S: usize>(
         &self,
         part: Part,
-        counted: Counted<Pick>,
-        trimmed: [Trimmed; 2],
-        rule: Option<&Select>,
+        counted: Counted<Pick, S>,
+        trimmed: Vec<Trimmed>,
+        rule: Option<&Rules>,
     ) -> Result<Share, Error> {
-        let stats = counted.stats;
-        for (sample, name) in [(0, "normal"), (1, "tumour")] {
+        let (stats, samples) = (counted.stats, self.samples.len());
+        for sample in 0..samples {
             if stats.kmers[sample] == 0 {
-                let k = self.params.k;
+                let (k, name) = (self.params.k, self.samples.word(sample));
                 return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
             }
         }
+        let [bases, kmers] = [stats.bases, stats.kmers].map(|all| all[..samples].to_vec());
         Ok(Share {
             part,
             picks: counted.picks,
-            spectra: counted.spectra,
-            strangers: rule.map_or(0, Select::strangers),
-            unknown: rule.map_or(0, Select::unknown),
+            spectra: counted.spectra.into_iter().take(samples).collect(),
+            strangers: rule.map(Rules::strangers).unwrap_or_default(),
+            unknown: rule.map_or(0, Rules::unknown),
             known: 0,
             spilled: stats.spill_peak,
-            read: Read { bases: stats.bases, kmers: stats.kmers, trimmed },
+            read: Read { bases, kmers, trimmed },
         })
     }
 
@@ -416,9 +462,9 @@ impl Counting<'_> {
         let meter = Arc::new(Meter::default());
         self.watch.begins("scatter", Some(meter.clone()));
         let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
-        let prepare = || Recording::new(self.params.k, Some(&copying));
+        let prepare = || Recording::new(self.params.k, self.samples.len(), Some(&copying));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (trimmed, recorders) = told(recordings);
+        let (trimmed, recorders) = told(recordings, self.samples.len());
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
         Ok(Scattered { shard, copied, trimmed })
@@ -434,10 +480,10 @@ impl Counting<'_> {
         let shards: Vec<_> = scattered.iter().map(|(one, file)| (one.shard.clone(), *file)).collect();
         let rule = OnceLock::new();
         let counted = genuma_kmers::count_shards(&shards, &self.params, &meter, |kmers| {
-            self.select(rule.get_or_init(|| self.rule(kmers, 0)))
+            self.select::<2>(rule.get_or_init(|| self.rule(kmers, 0)))
         })?;
         drop(shards);
-        let mut trimmed = [Trimmed::default(); 2];
+        let mut trimmed = vec![Trimmed::default(); self.samples.len()];
         for (one, _) in scattered {
             trimmed.iter_mut().zip(&one.trimmed).for_each(|(sum, shard)| sum.add(shard));
         }
@@ -466,12 +512,23 @@ impl Counting<'_> {
         meter.expect_bytes(self.genome_bases.unwrap_or(0));
         self.watch.begins("count, against the reference", Some(meter.clone()));
         let picks = &mut share.picks;
-        let unknown: Vec<u64> = picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
-        let sought = Sought::new(self.params.k, unknown.into_iter());
+        // Whether the normal knows the middle does not depend on the tumour.
+        let mut unknown: Vec<u64> =
+            picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
+        unknown.dedup();
+        let sought = Sought::new(self.params.k, unknown.iter().copied());
         let known = known(path, &sought, self.params.threads, &meter)?;
-        let (before, mut known) = (picks.len(), known.into_iter());
-        picks.retain(|pick| pick.parting() || !known.next().unwrap_or(false));
-        share.known += (before - picks.len()) as u64;
+        share.known += known.iter().filter(|&&known| known).count() as u64;
+        let mut rank = 0;
+        picks.retain(|pick| {
+            if pick.parting() {
+                return true;
+            }
+            while unknown.get(rank).is_some_and(|&kmer| kmer < pick.kmer) {
+                rank += 1;
+            }
+            !known.get(rank).copied().unwrap_or(false)
+        });
         Ok(())
     }
 
@@ -500,7 +557,7 @@ impl Counting<'_> {
         ledger.made("count", &format!("partitions that the k-mers were counted in, {each}"), parts);
         ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
         recorded.told(&mut ledger);
-        for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
+        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
             let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
             made("pairs read", trimmed.pairs);
             made("mates that fold back on themselves", trimmed.folded);
@@ -510,13 +567,14 @@ impl Counting<'_> {
             left_out("bases of tails of G only (no light)", trimmed.dark_bases);
         }
         // The depths are known only now.
-        let usual = usual_depth(&spectra[TUMOUR as usize]);
-        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual));
+        let usual = by_rule(spectra.iter().map(|spectrum| usual_depth(spectrum)));
+        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual[usize::from(p.rule)]));
         if self.genome_bases.is_none() {
-            let depth = Depths::of(&spectra).kmer[TUMOUR as usize];
-            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
+            let depth = by_rule(Depths::of(&spectra).kmer);
+            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth[usize::from(p.rule)]));
         }
-        ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
+        let made = by_kmer(&picks).count() as u64;
+        ledger.made("count", "k-mers of the tumour that the normal lacks", made);
         if crowded {
             let what = "k-mers of which the normal does not know the middle either, as there are too many: was it read too seldom? Only where the samples part is looked on";
             ledger.left_out("select", what, unknown);
@@ -526,11 +584,12 @@ impl Counting<'_> {
             let what = "k-mers of which the normal does not know the middle, but which the reference has: nothing is new there";
             ledger.left_out("select", what, known);
         }
-        if (picks.len() as u64 + known) as f64 > FOREIGN * solid(&spectra[TUMOUR as usize]) as f64 {
-            let all = picks.len();
+        let of_tumour = spectra.iter().skip(TUMOUR.into()).map(|spectrum| solid(spectrum)).max();
+        if (by_kmer(&picks).count() as u64 + known) as f64 > FOREIGN * of_tumour.unwrap_or(0) as f64 {
+            let all = by_kmer(&picks).count();
             picks.retain(Pick::parting);
             let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
-            ledger.left_out("select", what, (all - picks.len()) as u64);
+            ledger.left_out("select", what, (all - by_kmer(&picks).count()) as u64);
         }
         let copied = match recorded {
             Recorded::Whole(copied) => Some(copied),
@@ -538,6 +597,13 @@ impl Counting<'_> {
         };
         Ok(Counts { picks, spectra, bases, strangers, trimmed, copied, ledger })
     }
+}
+
+/// What is known of each sample, by the rules that pick: of the tumours those of their own, and for all of them their sum.
+fn by_rule(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut by_rule: Vec<f64> = of_samples.into_iter().collect();
+    by_rule[usize::from(TOGETHER)] = by_rule.iter().skip(TUMOUR.into()).sum();
+    by_rule
 }
 
 /// All partitions together.
@@ -558,7 +624,7 @@ impl Share {
         for (all, part) in self.spectra.iter_mut().zip(&other.spectra) {
             all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
         }
-        self.strangers += other.strangers;
+        self.strangers.iter_mut().zip(other.strangers).for_each(|(all, part)| *all += part);
         self.unknown += other.unknown;
         self.known += other.known;
         self.spilled = self.spilled.max(other.spilled);
@@ -594,8 +660,10 @@ mod tests {
             scratch: u64::MAX,
             part: Part::WHOLE,
         };
+        let samples = Samples::default();
         let counting = Counting {
             lanes: &[],
+            samples: &samples,
             params,
             least_tumour: 2,
             genome_bases: Some(1_000_000),
@@ -603,14 +671,15 @@ mod tests {
             watch: &Silent,
         };
         let share = |first: u64| {
-            let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth };
+            let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth, rule: TUMOUR };
             let picks =
                 (0..given).map(|i| pick(first + i, 0)).chain((0..10).map(|i| pick(first + 1000 + i, 20)));
-            let read = Read { bases: [9; 2], kmers: [9; 2], trimmed: [Trimmed::default(); 2] };
+            let read = Read { bases: vec![9; 2], kmers: vec![9; 2], trimmed: vec![Trimmed::default(); 2] };
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
-            let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
-            Share { part: Part::WHOLE, picks, spectra, strangers: 0, unknown, known: 0, spilled: 0, read }
+            let (spectra, picks) = (vec![spectrum.clone(), spectrum], picks.collect());
+            let strangers = vec![0];
+            Share { part: Part::WHOLE, picks, spectra, strangers, unknown, known: 0, spilled: 0, read }
         };
         counting.join(sum(vec![share(5000), share(0)]).unwrap(), 2, Recorded::NoRoom(0)).unwrap()
     }

@@ -120,7 +120,7 @@ impl Planter {
 
 /// What the reads say of the first change of a contig.
 struct Weighed {
-    votes: [Vec<Vote>; 2],
+    votes: Vec<Vec<Vote>>,
     kind: Kind,
     molecules: [u32; 2],
 }
@@ -133,19 +133,19 @@ impl Weighed {
 
     /// Pairs beyond the first of their molecule.
     fn copies(&self) -> [u32; 2] {
-        self.votes.each_ref().map(|own| own.iter().map(|v| u32::from(v.copies)).sum())
+        [0, 1].map(|sample: usize| self.votes[sample].iter().map(|v| u32::from(v.copies)).sum())
     }
 
     fn judged(&self) -> Genotype {
         let params = Params { kind: self.kind, molecules: self.molecules, ..Params::default() };
-        judge(&self.votes[0], &self.votes[1], params)
+        judge(&self.votes[0], &self.votes[1..], params)
     }
 }
 
 /// The pairs that are recruited for a contig, and the contig with them.
 fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> (Vec<Kept>, Locus) {
     let index = Index::of(Wanted::among(&mut vec![compared.clone()], K, Some(genome), 1));
-    let (seen, mut looking, mut found) = (Seen::new(&index), Looking::new(K), Vec::new());
+    let (seen, mut looking, mut found) = (Seen::new(&index, 2), Looking::new(K), Vec::new());
     let mut kept: Vec<Kept> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit(lent, p.sample, &seen, &mut looking, &mut found)))
@@ -471,7 +471,7 @@ fn what_sequencers_hardly_make_needs_fewer_molecules() {
     let reasons = |kind, molecules| {
         let mut tumour = ballot(10, molecules);
         tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
-        judge(&ballot(30, 0), &tumour, Params { kind, ..Params::default() }).filters
+        judge(&ballot(30, 0), &[tumour], Params { kind, ..Params::default() }).filters
     };
     assert!(reasons(Kind::Common, FEWEST_PAIRS - 1).contains(&Filter::FewReads));
     assert!(!reasons(Kind::Common, FEWEST_PAIRS).contains(&Filter::FewReads));
@@ -583,7 +583,7 @@ fn ballot(reference: usize, alternative: usize) -> Vec<Vote> {
 }
 
 fn reasons(normal: &[Vote], tumour: &[Vote]) -> Vec<Filter> {
-    judge(normal, tumour, Params::default()).filters.into_iter().collect()
+    judge(normal, &[tumour.to_vec()], Params::default()).filters.into_iter().collect()
 }
 
 #[test]
@@ -591,7 +591,7 @@ fn clear_somatic_changes_pass() {
     for (reference, alternative) in [(15, 15), (22, 8), (24, 6), (0, 30), (40, 10)] {
         let (mut normal, mut tumour) = (ballot(30, 0), ballot(reference, alternative));
         (normal[3].copies, tumour[1].copies, tumour[2].copies) = (1, 1, 1);
-        let judged = judge(&normal, &tumour, Params::default());
+        let judged = judge(&normal, &[tumour], Params::default());
         assert!(judged.filters.is_empty(), "{reference} {alternative}: {judged:?}");
         assert_eq!((judged.normal.reference, judged.normal.alternative, judged.normal.copies), (30, 0, 1));
         assert_eq!(
@@ -601,7 +601,7 @@ fn clear_somatic_changes_pass() {
         assert_eq!((judged.tumour.copies, judged.tumour.forward), (2, (alternative / 2) as u32));
     }
     // More support is more quality, where the normal is deep enough to rule a germline variant out.
-    let quality = |n: usize| judge(&ballot(300, 0), &ballot(30 - n, n), Params::default()).quality;
+    let quality = |n: usize| judge(&ballot(300, 0), &[ballot(30 - n, n)], Params::default()).quality;
     assert!((3..15).all(|n| quality(n) <= quality(n + 1)));
 }
 

@@ -40,7 +40,7 @@ impl Changed {
         ranks
             .map(|(&kmer, &rank)| {
                 let parts = self.interesting.parting[rank as usize];
-                Pick { kmer, tumour: 8, normal: 0, depth: if parts { depth } else { 0 } }
+                Pick { kmer, tumour: 8, normal: 0, depth: if parts { depth } else { 0 }, rule: TUMOUR }
             })
             .collect()
     }
@@ -58,9 +58,9 @@ fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
     let all = labelled.len();
     let mut pairs = label::molecules(labelled);
     let copies = all - pairs.len();
-    let carriers = Carriers::none(picks.len());
+    let carriers = Carriers::none(picks.len(), 1);
     carriers.count(&pairs);
-    let parting = carriers.parting(picks, pairs.len() as f64 / all as f64);
+    let parting = carriers.parting(picks, &[pairs.len() as f64 / all as f64; 2]);
     let errors = label::believe(&mut pairs, &carriers, &parting, k);
     Believed { pairs, parting, copies, errors }
 }
@@ -124,8 +124,11 @@ fn a_row_longer_than_a_wrong_base_makes_is_novel_sequence() {
         pair(&format!("p{i}"), TUMOUR, mates)
     };
     let pairs = interesting.label((0..8).map(inside).collect());
-    let picks: Vec<Pick> =
-        interesting.ranks.keys().map(|&kmer| Pick { kmer, tumour: 8, normal: 0, depth: 0 }).collect();
+    let picks: Vec<Pick> = interesting
+        .ranks
+        .keys()
+        .map(|&kmer| Pick { kmer, tumour: 8, normal: 0, depth: 0, rule: TUMOUR })
+        .collect();
     let believed = believe(pairs.clone(), &picks, K);
     // Only k-mers that a single molecule has are gone.
     assert!(hits(&believed.pairs) * 10 > hits(&pairs) * 9);
@@ -166,7 +169,7 @@ fn a_spelled_repeat_stands_for_itself() {
         for p in &mut pairs {
             p.hits = [vec![KmerHit { at: 20, span: 80, rank: 0, forward: true }], Vec::new()];
         }
-        let picks = [Pick { kmer: 1, tumour: 8, normal: 0, depth }];
+        let picks = [Pick { kmer: 1, tumour: 8, normal: 0, depth, rule: TUMOUR }];
         let believed = believe(pairs, &picks, K);
         (hits(&believed.pairs), believed.parting)
     };
