@@ -12,6 +12,7 @@ use genuma_work::piles::{Piles, Room};
 use genuma_work::shelves::{Shelf, Shelves};
 use genuma_work::spill::{Error, ObjectFile};
 
+use crate::apart::assemble_apart;
 use crate::assemble::{self, Assembled};
 use crate::group::{Grouped, Sets, group};
 use crate::label::{Carriers, Labelled, believe, molecules};
@@ -230,7 +231,11 @@ impl<'a> Gathering<'a> {
         })?;
         drop(self);
 
-        let heap = |(): &mut (), pile: usize| Ok(heap(groups.take(pile)?, &sets, &parting, followed));
+        let heap = |(): &mut (), pile: usize| {
+            let assemble =
+                |group: &[u32], pairs: &[Labelled]| assemble_apart(group, pairs, &parting, tumours, k);
+            Ok(heap(groups.take(pile)?, &sets, &parting, followed, assemble))
+        };
         let heaps: Vec<Heap> = try_in_order(groups.len(), threads, || (), heap)?;
         let copies = pairs - kept;
         let gathered = Gathered { pairs, copies, errors: errors.iter().sum(), ..Gathered::default() };
@@ -270,7 +275,13 @@ fn put(piles: &Piles<Labelled>, pile: usize, pair: Labelled) -> Result<(), Error
 }
 
 /// The groups of a pile, assembled.
-fn heap(mut pairs: Vec<Labelled>, sets: &Sets, parting: &[bool], followed: &[HashSet<u32>]) -> Heap {
+fn heap(
+    mut pairs: Vec<Labelled>,
+    sets: &Sets,
+    parting: &[bool],
+    followed: &[HashSet<u32>],
+    assemble: impl Fn(&[u32], &[Labelled]) -> Assembled,
+) -> Heap {
     pairs.sort_unstable_by(Labelled::by_name);
     let Grouped { groups, lone, not_parting } = group(&pairs, sets, parting, assemble::FEWEST);
     let carries = |pair: u32, ranks: &HashSet<u32>| {
@@ -289,7 +300,7 @@ fn heap(mut pairs: Vec<Labelled>, sets: &Sets, parting: &[bool], followed: &[Has
                 heap.followed.push((i, name, here, group.len()));
             }
         }
-        heap.groups.push((name, assemble::assemble(&group, &pairs, parting)));
+        heap.groups.push((name, assemble(&group, &pairs)));
     }
     heap
 }

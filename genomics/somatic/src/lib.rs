@@ -12,6 +12,7 @@ pub mod count;
 pub mod group;
 mod columns;
 pub mod assemble;
+mod apart;
 pub mod gather;
 mod affine;
 mod pieces;

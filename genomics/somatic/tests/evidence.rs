@@ -648,7 +648,7 @@ fn thin_support_is_named() {
     // Votes that say too little count for neither.
     let unsure: Vec<Vote> =
         ballot(15, 15).into_iter().map(|v| Vote { log_odds: v.log_odds / 9.0, ..v }).collect();
-    let judged = judge(&clean, &unsure, Params::default());
+    let judged = judge(&clean, &[unsure], Params::default());
     assert_eq!(judged.tumour.depth(), 0);
     assert!(judged.filters.contains(&Filter::FewReads) && judged.filters.contains(&Filter::LowQuality));
 }
@@ -656,8 +656,9 @@ fn thin_support_is_named() {
 #[test]
 fn a_normal_that_cannot_tell_at_a_tandem_copy_speaks_by_its_depth() {
     // No molecule of the normal tells the alleles apart, but forty are there, none with the tumour's.
-    let with =
-        |kind, molecules| judge(&[], &ballot(0, 12), Params { kind, molecules, ..Params::default() }).filters;
+    let with = |kind, molecules| {
+        judge(&[], &[ballot(0, 12)], Params { kind, molecules, ..Params::default() }).filters
+    };
     assert!(with(Kind::Rare, [0, 40]).contains(&Filter::NormalDepth));
     assert!(!with(Kind::Rare, [40, 40]).contains(&Filter::NormalDepth));
     // At a repeat reads may end in it and tell no length: that they do not show the tumour's says nothing.
@@ -707,7 +708,7 @@ fn no_reads_at_all_are_no_call() {
     assert_eq!((judged.quality, judged.tumour.fraction()), (0.0, 0.0));
     assert!(judged.filters.contains(&Filter::LowQuality) && judged.filters.contains(&Filter::NormalDepth));
     let repeat = Params { mapq: 0, ..Params::default() };
-    assert!(judge(&ballot(30, 0), &ballot(15, 15), repeat).filters.contains(&Filter::Repeat));
+    assert!(judge(&ballot(30, 0), &[ballot(15, 15)], repeat).filters.contains(&Filter::Repeat));
 }
 
 /// Reads of a sequence, some bases misread, all of one quality.
@@ -777,4 +778,94 @@ fn reads_of_another_place_say_nothing_of_errors() {
     let seq = rng.sequence(4000);
     let strange = misread(&seq, 500, 37, |i, at, base| ((i + at) % 8 == 0).then(|| other(base)));
     assert_eq!(tally(&seq, &strange, true), Tally::default());
+}
+
+/// What is judged of several tumours, and which of them have the change.
+fn together(normal: &[Vote], tumours: &[Vec<Vote>]) -> (Genotype, Vec<bool>) {
+    let judged = judge(normal, tumours, Params::default());
+    let has = judged.tumours.iter().map(|own| own.has).collect();
+    (judged, has)
+}
+
+#[test]
+fn a_change_that_is_seldom_in_one_tumour_counts_beside_another_where_it_is_frequent() {
+    let (normal, seldom, frequent) = (ballot(30, 0), ballot(38, 2), ballot(28, 12));
+    assert!(reasons(&normal, &seldom).contains(&Filter::FewReads));
+    let (both, has) = together(&normal, &[seldom.clone(), frequent.clone()]);
+    assert!(both.filters.is_empty(), "{both:?}");
+    assert_eq!(has, [true, true]);
+    assert_eq!((both.tumours[0].support.alternative, both.tumours[1].support.alternative), (2, 12));
+    assert_eq!((both.tumour.reference, both.tumour.alternative), (66, 14));
+    // Two molecules here and one there are three.
+    let (few, has) = together(&normal, &[ballot(28, 2), ballot(29, 1)]);
+    assert!(few.filters.is_empty(), "{few:?}");
+    assert_eq!(has, [true, true]);
+    let (two, _) = together(&normal, &[ballot(29, 1), ballot(29, 1)]);
+    assert!(two.filters.contains(&Filter::FewReads));
+}
+
+#[test]
+fn a_tumour_without_a_change_does_not_take_it_from_another() {
+    let (normal, frequent) = (ballot(30, 0), ballot(28, 12));
+    let alone = judge(&normal, &[frequent.clone()], Params::default());
+    assert!(alone.tumours.is_empty());
+    let (both, has) = together(&normal, &[ballot(40, 0), frequent.clone(), ballot(60, 0)]);
+    assert!(both.filters.is_empty(), "{both:?}");
+    assert_eq!(has, [false, true, false]);
+    // A germline variant would be in all of them.
+    assert!(both.quality > alone.quality, "{} for {}", both.quality, alone.quality);
+    // No reads say nothing.
+    let (none, has) = together(&normal, &[frequent.clone(), Vec::new()]);
+    assert_eq!((none.filters.is_empty(), has), (true, vec![true, false]));
+    // One molecule of few is a share of the change, one of many an error.
+    assert_eq!(together(&normal, &[ballot(29, 1), frequent.clone()]).1, [true, true]);
+    assert_eq!(together(&normal, &[ballot(399, 1), frequent]).1, [false, true]);
+}
+
+#[test]
+fn a_germline_variant_is_one_in_all_tumours() {
+    let (judged, _) = together(&ballot(15, 15), &[ballot(15, 15), ballot(20, 10)]);
+    assert!(judged.filters.contains(&Filter::Germline) && judged.quality < 8.0);
+    // A normal that has a molecule of it is like the tumour that has two, and unlike the other.
+    let normal = ballot(29, 1);
+    assert!(reasons(&normal, &ballot(38, 2)).contains(&Filter::TumourInNormal));
+    assert!(!together(&normal, &[ballot(38, 2), ballot(20, 20)]).0.filters.contains(&Filter::TumourInNormal));
+}
+
+#[test]
+fn the_order_of_tumours_decides_nothing() {
+    let mut rng = Rng(77);
+    for _ in 0..50 {
+        let mut tumour = || {
+            let (reference, alternative) = (rng.within(0..40), rng.within(0..12));
+            let mut votes = ballot(reference, alternative);
+            votes.iter_mut().for_each(|vote| vote.log_odds *= 0.5 + rng.within(0..100) as f64 / 100.0);
+            votes
+        };
+        let (normal, [a, b, c]) = (ballot(30, 0), [0; 3].map(|_| tumour()));
+        let (one, has) = together(&normal, &[a.clone(), b.clone(), c.clone()]);
+        let (other, turned) = together(&normal, &[c, a, b]);
+        assert_eq!(one.quality.to_bits(), other.quality.to_bits());
+        assert_eq!((one.tumour, one.filters), (other.tumour, other.filters));
+        assert_eq!(has, [turned[1], turned[2], turned[0]]);
+    }
+}
+
+#[test]
+fn which_tumour_comes_first_does_not_show_in_the_order_of_pairs() {
+    let kept = |sample: u8, name: &str, id: u64| Kept {
+        sample,
+        name: name.into(),
+        mates: [0; 2].map(|_| genuma_somatic::packed::Read { seq: b"ACGT".to_vec(), qual: vec![30; 4] }),
+        id,
+        contigs: vec![0],
+    };
+    let names = |first: u8, second: u8| {
+        let mut pairs =
+            vec![kept(first, "b", 1), kept(second, "a", 2), kept(0, "z", 3), kept(second, "c", 4)];
+        pairs.sort_unstable();
+        pairs.into_iter().map(|pair| pair.id).collect::<Vec<u64>>()
+    };
+    assert_eq!(names(1, 2), [3, 2, 1, 4]);
+    assert_eq!(names(2, 1), names(1, 2));
 }

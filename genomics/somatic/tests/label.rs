@@ -206,3 +206,29 @@ fn copies_meet_whichever_end_they_are_read_from() {
     let of = |mates: [&[u8]; 2]| pair("p", TUMOUR, mates.map(<[u8]>::to_vec)).start();
     assert_eq!(of([b"", b"ACG"]), of([b"ACG", b""]));
 }
+
+#[test]
+fn each_tumour_is_held_to_its_own_errors() {
+    // Two molecules of the first tumour, one of the second; 300 and 40 deep.
+    let pair = |i: usize, sample: u8| {
+        let mut rng = Rng(i as u64 + 900);
+        let mut pair = pair(&format!("p{i}"), sample, [rng.sequence(READ), rng.sequence(READ)]);
+        pair.hits[0] = vec![KmerHit { at: 20, span: K, rank: 0, forward: true }];
+        pair
+    };
+    let pairs = [pair(0, 1), pair(1, 1), pair(2, 2), pair(3, 2), pair(4, 2)];
+    let carriers = Carriers::none(1, 2);
+    carriers.count(&pairs);
+    let parting = |picks: &[(u8, u32)]| {
+        let pick = |&(rule, depth)| Pick { kmer: 1, tumour: 9, normal: 0, depth, rule };
+        let picks: Vec<Pick> = picks.iter().map(pick).collect();
+        let parting = carriers.parting(&picks, &[1.0; 3]);
+        assert_eq!(parting.len(), 1, "one k-mer");
+        parting[0]
+    };
+    assert!(!parting(&[(1, 300)]), "two of three hundred are errors");
+    assert!(parting(&[(2, 40)]), "three of forty are not");
+    assert!(parting(&[(1, 300), (2, 40)]));
+    assert!(!parting(&[(0, 900)]), "five of nine hundred are errors");
+    assert!(parting(&[(0, 80)]), "all five");
+}
