@@ -5,6 +5,7 @@ mod lengths;
 mod outcome;
 pub mod outputs;
 pub mod room;
+pub mod tumours;
 pub mod watched;
 mod why;
 
@@ -15,9 +16,10 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
+use genuma_reads::{Lane, LaneFiles, check_lanes};
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::pipeline::{Finished, Job, Means, Params};
+use genuma_somatic::samples::Samples;
 use genuma_work::clock::process_cost;
 use genuma_work::unit::Store;
 use tracing::{debug, info, warn};
@@ -32,6 +34,7 @@ use crate::{command, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use outputs::Outputs;
+use tumours::Tumours;
 use watched::Watched;
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
@@ -69,13 +72,12 @@ const LEAST_TUMOUR: u32 = 2;
     --reference ref.fa -o calls && sh run/submit.sh"
 )]
 pub struct Args {
-    /// Reads of the tumour: files of read 1 and read 2 in turn, lane after lane
-    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
-    tumor: Vec<PathBuf>,
+    #[command(flatten)]
+    tumor: Tumours<true>,
     /// Reads of the normal of the same person, in the same way
     #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane, for both samples
+    /// Each file holds read 1 and read 2 in turn: one file a lane, for all samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
     /// Reference genome, plain or gzip'd FASTA, no index needed.
@@ -217,11 +219,14 @@ fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
 impl Args {
     /// The job as the library wants it.
     fn job(&self) -> anyhow::Result<Job> {
-        let all = match self.plan {
+        let (samples, mut all) = self.tumor.lanes(&self.normal, self.interleaved)?;
+        if self.plan.is_some() {
+            if samples.several() {
+                return Err(Usage("--plan: several tumours are called in one process, not in parts; lanes of one tumour go behind one --tumor".into()).into());
+            }
             // Steps run in other folders.
-            Some(_) => lanes(&absolute(&self.normal)?, &absolute(&self.tumor)?, self.interleaved)?,
-            None => lanes(&self.normal, &self.tumor, self.interleaved)?,
-        };
+            all.iter_mut().try_for_each(absolute)?;
+        }
         let params = Params {
             k: self.k,
             min_base_quality: self.min_base_quality,
@@ -240,12 +245,19 @@ impl Args {
         check_lanes(&all)?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
-            fingerprint: fingerprint(&all, self.reference.as_deref(), self.screen.as_deref(), &params)?,
+            fingerprint: fingerprint(
+                &samples,
+                &all,
+                self.reference.as_deref(),
+                self.screen.as_deref(),
+                &params,
+            )?,
             resume: self.resume,
         };
         let why = why::questions(&self.why, self.reference.as_deref())?;
         Ok(Job {
             lanes: all,
+            samples,
             reference: self.reference.clone(),
             screen: self.screen.clone(),
             params,
@@ -256,23 +268,20 @@ impl Args {
     }
 }
 
-/// The lanes of both samples, from the lists of files that a user gave.
-///
-/// # Errors
-/// No file of a sample, or an odd number.
-pub fn lanes(normal: &[PathBuf], tumour: &[PathBuf], interleaved: bool) -> Result<Vec<Lane>, Usage> {
-    let layout = if interleaved { Layout::Interleaved } else { Layout::Pairs };
-    let lanes = |sample, files| Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()));
-    Ok([lanes(NORMAL, normal)?, lanes(TUMOUR, tumour)?].concat())
-}
-
 /// What a step of a call in parts may use when nobody says, at most: the machines that do it may have more than this one, or less.
 const STEP_THREADS: usize = 4;
 const STEP_MEMORY: u64 = 16 << 30;
 
-fn absolute(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let absolute = |path: &PathBuf| std::path::absolute(path).with_context(|| path.display().to_string());
-    paths.iter().map(absolute).collect()
+/// Makes the paths of a lane absolute.
+fn absolute(lane: &mut Lane) -> anyhow::Result<()> {
+    let make = |path: &mut PathBuf| {
+        *path = std::path::absolute(&*path).with_context(|| path.display().to_string())?;
+        Ok(())
+    };
+    match &mut lane.files {
+        LaneFiles::Pair(one, two) => [one, two].into_iter().try_for_each(make),
+        LaneFiles::Interleaved(one) | LaneFiles::Single(one) => make(one),
+    }
 }
 
 /// What a call may use when a user asks for this. What is free in the work folder is known when there is one.
@@ -289,9 +298,10 @@ fn means(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Res
 
 /// Looks at the inputs for what would otherwise fail late, and says how many bases the reference has.
 fn inspect(job: &Job) -> anyhow::Result<Option<u64>> {
-    let [normal, tumour] = lengths::of_samples(&job.lanes)?;
-    if normal != tumour {
-        warn!("reads of the tumour have {tumour} bases, those of the normal {normal}: called all the same");
+    let lengths = lengths::of_samples(&job.lanes)?;
+    for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
+        let (name, normal) = (job.samples.word(sample), lengths[0]);
+        warn!("reads of the {name} have {length} bases, those of the normal {normal}: called all the same");
     }
     let Some(path) = &job.reference else { return Ok(None) };
     Ok(Some(Reference::read(path)?.contigs.iter().map(|c| c.seq.len() as u64).sum()))
@@ -344,13 +354,9 @@ impl Drop for OutFolder<'_> {
     }
 }
 
-/// How the files of a lane are called in a fingerprint.
-pub fn role(lane: &Lane) -> &'static str {
-    if lane.sample == TUMOUR { "tumour" } else { "normal" }
-}
-
 /// What the calls depend on.
 fn fingerprint(
+    samples: &Samples,
     lanes: &[Lane],
     reference: Option<&Path>,
     screen: Option<&Path>,
@@ -362,9 +368,12 @@ fn fingerprint(
         .parameter("min-base-quality", min_base_quality)
         .parameter("least-tumour", least_tumour)
         .parameter("min-quality", least_quality);
+    if *samples != Samples::default() {
+        fingerprint = fingerprint.parameter("tumours", samples.tumours().join(" "));
+    }
     for lane in lanes {
         for path in lane.paths() {
-            fingerprint = fingerprint.file(role(lane), path)?;
+            fingerprint = fingerprint.file(&samples.word(lane.sample.into()), path)?;
         }
     }
     let fingerprint = match reference {

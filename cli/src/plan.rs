@@ -13,7 +13,8 @@ use genuma_somatic::pipeline::Means;
 use genuma_work::publish::Set;
 use serde::Serialize;
 
-use crate::call::{self, budget, room};
+use crate::call::tumours::Tumours;
+use crate::call::{budget, room};
 use crate::failure::Usage;
 use crate::forecast::calibrate::{Run, calibrated};
 use crate::forecast::input;
@@ -45,13 +46,12 @@ use crate::{command, json, sizes, voice};
     genuma plan --genome 3.1G --depth 60,30 --threads 32 --memory 64G --watts 250 --price-per-kwh 0.3 --price-per-hour 1.2"
 )]
 pub struct Args {
-    /// Reads of the tumour: files of read 1 and read 2 in turn, lane after lane
-    #[arg(long, value_name = "FASTQ", num_args = 1.., required_unless_present = "genome", help_heading = "Input")]
-    tumor: Vec<PathBuf>,
+    #[command(flatten)]
+    tumor: Tumours<false>,
     /// Reads of the normal of the same person, in the same way
     #[arg(long, value_name = "FASTQ", num_args = 1.., required_unless_present = "genome", help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane, for both samples
+    /// Each file holds read 1 and read 2 in turn: one file a lane, for all samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
     /// Reference genome, plain or gzip'd FASTA; of one with an index (.fai) only that is read
@@ -190,6 +190,7 @@ impl Args {
             return Ok(Given {
                 bases,
                 bytes,
+                samples: 2,
                 copied,
                 read_length,
                 files: 4,
@@ -198,7 +199,7 @@ impl Args {
                 means,
             });
         }
-        let lanes = call::lanes(&self.normal, &self.tumor, self.interleaved)?;
+        let (_, lanes) = self.tumor.lanes(&self.normal, self.interleaved)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(bases_of).transpose()?;
         Ok(input::of(&lanes, reference, self.k, means))

@@ -128,6 +128,7 @@ fn work_on(args: &Args, plan: &RunPlan, depot: &Depot, step: Step, work: &Path) 
     let out = args.out.as_ref().unwrap_or(&plan.out);
     let job = Job {
         lanes: plan.lanes.clone(),
+        samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),
         screen: plan.call.screen.clone(),
         params: plan.call.params.clone(),
@@ -174,7 +175,8 @@ fn step(name: &str, number: Option<u32>, parts: &Parts) -> Result<Step, Usage> {
 fn check(plan: &RunPlan, step: Step) -> anyhow::Result<()> {
     if step.kind == Kind::Scatter {
         for lane in &plan.call.shards[step.number as usize - 1] {
-            lane.paths().try_for_each(|path| plan.check(crate::call::role(lane), path))?;
+            lane.paths()
+                .try_for_each(|path| plan.check(&plan.call.samples.word(lane.sample.into()), path))?;
         }
     }
     let Parts { reference, screen, .. } = &plan.call;

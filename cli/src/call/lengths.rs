@@ -1,6 +1,6 @@
 //! A look at the first reads: samples of different read length are called, but the user should know.
 
-use genuma_reads::{Error, Lane, Meter, for_each_batch};
+use genuma_reads::{Error, Lane, Meter, for_each_batch, samples};
 
 /// How the look ends: with the first batch, or an error of reading.
 enum End {
@@ -18,8 +18,8 @@ impl From<Error> for End {
 ///
 /// # Errors
 /// The first reads cannot be read.
-pub fn of_samples(lanes: &[Lane]) -> Result<[usize; 2], Error> {
-    let mut lengths = [0; 2];
+pub fn of_samples(lanes: &[Lane]) -> Result<Vec<usize>, Error> {
+    let mut lengths = vec![0; samples(lanes)];
     for (sample, length) in lengths.iter_mut().enumerate() {
         let Some(lane) = lanes.iter().find(|lane| usize::from(lane.sample) == sample) else { continue };
         let looked = for_each_batch(

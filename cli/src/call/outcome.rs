@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use genuma_reads::{Lane, NORMAL, TUMOUR};
+use genuma_kmers::MAX_SAMPLES;
+use genuma_reads::Lane;
 use genuma_somatic::errors::Errors;
 use genuma_somatic::event::Event;
 use genuma_somatic::lay::Recruit;
@@ -45,15 +46,16 @@ pub fn of(
     Ok(Outcome {
         command: command::line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        inputs: [NORMAL, TUMOUR].map(|sample| inputs(&job.lanes, sample)),
+        samples: job.samples.names().to_vec(),
+        inputs: (0..).take(job.samples.len()).map(|sample| inputs(&job.lanes, sample)).collect(),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
         k: job.params.k,
         means: job.means.clone(),
         units: finished.costs.clone(),
         timeline,
-        bases: finished.bases,
+        bases: finished.bases.clone(),
         spectra: finished.spectra.clone(),
-        depths: finished.depths,
+        depths: finished.depths.clone(),
         libraries: finished.libraries.clone(),
         known: finished.known.clone(),
         screened,
@@ -97,6 +99,7 @@ fn report(id: String, record: &Record<'_>, event: &Event) -> Reported {
         filters: call.genotype.filters.iter().map(|f| f.name().to_owned()).collect(),
         normal: call.genotype.normal,
         tumour: call.genotype.tumour,
+        tumours: call.genotype.tumours.clone(),
         contig: format!("t{}", call.locus + 1),
         picture: Picture::default(),
     }
@@ -135,7 +138,7 @@ fn pictures(finished: &mut Finished, wanted: &[usize], threads: usize) -> Result
 fn draw(call: &Call, loci: &[Locus], pairs: &[Kept], errors: &Errors) -> Picture {
     let locus = &loci[call.locus];
     let Some(finding) = locus.contig.findings.get(call.finding) else { return Picture::default() };
-    let mut left = [[CANDIDATES; 2]; 2];
+    let mut left = [[CANDIDATES; 2]; MAX_SAMPLES];
     let recruits: Vec<Recruit> = locus
         .recruits
         .chunk_by(|a, b| a.pair == b.pair)

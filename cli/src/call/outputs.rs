@@ -67,7 +67,8 @@ impl<'a> Outputs<'a> {
         }
         let genome = &finished.genome;
         let command = command(&job.params, job.reference.as_deref(), job.screen.as_deref());
-        let (mut lines, mut header) = (vcf::lines(&finished.events, genome), vcf::header(genome, &command));
+        let mut lines = vcf::lines(&finished.events, genome);
+        let mut header = vcf::header(genome, &finished.samples, &command);
         let mut found = Vec::new();
         if let Some(path) = &job.screen {
             found = screened::find(&finished.events, genome, path, job.params.k)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use genuma_somatic::count::COPIED;
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::pipeline::Means;
@@ -17,7 +17,8 @@ use super::rates::{MEASURED, Rates};
 /// What a plan needs of a `summary.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Run {
-    bases: [u64; 2],
+    /// Of the normal and of each tumour.
+    bases: Vec<u64>,
     k: u32,
     reference: Option<String>,
     sequences: Vec<(String, u64)>,
@@ -41,14 +42,21 @@ impl Run {
     pub fn load(path: &Path) -> anyhow::Result<Run> {
         let name = path.display();
         let text = fs::read(path).with_context(|| format!("{name}: cannot read"))?;
-        serde_json::from_slice(&text).map_err(|e| anyhow!("{name}: is no summary.json of `genuma call`: {e}"))
+        let run: Run = serde_json::from_slice(&text)
+            .map_err(|e| anyhow!("{name}: is no summary.json of `genuma call`: {e}"))?;
+        if run.bases.len() < 2 {
+            bail!("{name}: is no summary.json of `genuma call`: bases of one sample");
+        }
+        Ok(run)
     }
 
     /// The call as a plan sees it.
     fn given(&self) -> Given {
         let placed = self.reference.as_ref();
+        let (normal, tumours) = self.bases.split_at(1);
         Given {
-            bases: self.bases,
+            bases: [normal, tumours].map(|of| of.iter().sum()),
+            samples: self.bases.len(),
             bytes: [0; 2],
             copied: 0,
             read_length: 150,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use genuma_reads::{Estimate, Lane, NORMAL, TUMOUR};
+use genuma_reads::{Estimate, Lane, NORMAL, samples};
 use genuma_somatic::pipeline::Means;
 
 use super::model::Given;
@@ -11,14 +11,18 @@ use super::model::Given;
 /// A call of these lanes with `k`-mers, on a reference of so many bases if there is one, with these means. Bases are estimated from the beginnings of
 /// the files.
 pub fn of(lanes: &[Lane], reference: Option<u64>, k: u32, means: Means) -> Given {
-    let of = |sample| lanes.iter().filter(|lane| lane.sample == sample).cloned().collect::<Vec<Lane>>();
-    let samples = [NORMAL, TUMOUR].map(of);
-    let held = samples.each_ref().map(|lanes| Estimate::of(lanes));
+    let of = |normal| {
+        let own = lanes.iter().filter(|lane| (lane.sample == NORMAL) == normal);
+        own.cloned().collect::<Vec<Lane>>()
+    };
+    let both = [true, false].map(of);
+    let held = both.each_ref().map(|lanes| Estimate::of(lanes));
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let [bases, reads] = [held.map(|held| held.bases), held.map(|held| held.reads)];
     Given {
         bases,
-        bytes: samples.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),
+        samples: samples(lanes),
+        bytes: both.each_ref().map(|lanes| lanes.iter().flat_map(Lane::paths).map(size).sum()),
         copied: held.iter().map(|held| held.copied).sum(),
         read_length: bases.iter().sum::<u64>() / reads.iter().sum::<u64>().max(1),
         files: lanes.iter().flat_map(Lane::paths).count() as u64,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use genuma_align::scan;
 use genuma_kmers::{CountParams, Expected, MAX_PARTS, Planned, least_memory};
 use genuma_reads::Estimate;
-use genuma_somatic::count::{PICKS_PER_BASE, room_for_copy, scratch_for_copy};
+use genuma_somatic::count::{PICKS_PER_BASE, planned, room_for_copy, scratch_for_copy};
 use genuma_somatic::pipeline::{Means, Params};
 use serde::Serialize;
 
@@ -34,8 +34,10 @@ pub fn least_for(threads: usize, reference: Option<u64>) -> u64 {
 /// What a call is given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Given {
-    /// Bases of the normal and of the tumour.
+    /// Bases of the normal and of the tumour, or of all tumours.
     pub bases: [u64; 2],
+    /// Samples, the normal among them.
+    pub samples: usize,
     /// Bytes of their files as they lie on the disk.
     pub bytes: [u64; 2],
     /// Bytes that a packed copy of all reads takes.
@@ -183,7 +185,7 @@ impl Given {
         if !copied {
             forecast.advice.push(format!(
                 "with --scratch {} later passes would read a packed copy of the reads instead of their files (now {})",
-                sizes::option(scratch_for_copy(&self.counting(), &expected, &self.held())),
+                sizes::option(scratch_for_copy(&self.counting(), self.samples, &expected, &self.held())),
                 sizes::show(self.means.scratch)
             ));
         }
@@ -194,15 +196,16 @@ impl Given {
     fn counting(&self) -> CountParams {
         // The quality under which bases are not counted changes nothing here.
         let params = Params { k: self.k, min_base_quality: 0, least_tumour: 2, least_quality: 0.0 };
-        self.means.counting(&params, self.reference, PathBuf::new())
+        let picked = self.reference.map(|bases| bases * self.samples.saturating_sub(1) as u64);
+        self.means.counting(&params, picked, PathBuf::new())
     }
 
     /// What the counter plans, and whether a copy of the reads is made beside it.
     fn planned(&self, expected: &Expected) -> Option<(Planned, bool)> {
         let params = self.counting();
-        let room = room_for_copy(&params, expected, &self.held());
+        let room = room_for_copy(&params, self.samples, expected, &self.held());
         let beside = CountParams { scratch: params.scratch - room.unwrap_or(0), ..params };
-        Some((beside.planned::<2>(expected)?, room.is_some()))
+        Some((planned(&beside, self.samples, expected)?, room.is_some()))
     }
 
     /// Bytes of memory that no unit goes beyond if it has so many, from `least` on: some units take more where there is more.
@@ -426,6 +429,7 @@ mod tests {
     fn human() -> Given {
         Given {
             bases: [93_000_000_000; 2],
+            samples: 2,
             bytes: [43_000_000_000; 2],
             copied: 110_000_000_000,
             read_length: 150,

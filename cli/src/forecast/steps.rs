@@ -103,6 +103,7 @@ mod tests {
     fn more_shards_and_partitions_make_smaller_steps_and_no_less_work() {
         let given = Given {
             bases: [93_000_000_000; 2],
+            samples: 2,
             bytes: [43_000_000_000; 2],
             copied: 110_000_000_000,
             read_length: 150,

@@ -66,6 +66,7 @@ pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
     let lines = format!("shards {}\npartitions {}\nbins {}\n", cut.shards.len(), grid.parts, grid.bins);
     let call = Parts {
         shards: cut.shards,
+        samples: job.samples.clone(),
         grid,
         reference: job.reference.as_deref().map(full).transpose()?,
         screen: job.screen.as_deref().map(full).transpose()?,

@@ -89,8 +89,10 @@ mod tests {
     fn the_example_is_such_a_script() {
         let call = Parts {
             shards: vec![Vec::new(); 3],
+            samples: Default::default(),
             grid: Grid { parts: 2, bins: 8 },
             reference: None,
+            screen: None,
             genome_bases: None,
             params: Params { k: 31, min_base_quality: 0, least_tumour: 2, least_quality: 8.0 },
             fingerprint: String::new(),

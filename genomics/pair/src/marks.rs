@@ -398,9 +398,9 @@ impl Marks {
         Marks { keys, owners, counts, filter, sequences }
     }
 
-    /// Looks a root up. Each root is shown once.
+    /// Looks a root up, for the first two samples. Each root is shown once.
     #[inline]
-    pub fn see(&self, root: &RootCounters) {
+    pub fn see<const S: usize>(&self, root: &RootCounters<S>) {
         let hash = hash(root.stem);
         if is_drawn(hash) && self.filter.may_have(hash) {
             self.look(root);
@@ -408,7 +408,7 @@ impl Marks {
     }
 
     #[inline(never)]
-    fn look(&self, root: &RootCounters) {
+    fn look<const S: usize>(&self, root: &RootCounters<S>) {
         let from = self.keys.partition_point(|key| key >> 4 < root.stem);
         let own = self.keys[from..].iter().take_while(|key| **key >> 4 == root.stem);
         for (key, counts) in own.zip(&self.counts[from..]) {

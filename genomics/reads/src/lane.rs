@@ -9,13 +9,18 @@ use crate::span::Span;
 
 /// Sample number of the normal (germline) reads.
 pub const NORMAL: u8 = 0;
-/// Sample number of the tumour reads.
+/// Sample number of the tumour reads; where there are several tumours, of the first: the others follow it.
 pub const TUMOUR: u8 = 1;
+
+/// How many samples lanes are of, numbers that none of them has included: two at least.
+pub fn samples(lanes: &[Lane]) -> usize {
+    lanes.iter().map(|lane| usize::from(lane.sample) + 1).fold(2, usize::max)
+}
 
 /// Reads of one sample that lie together in one file or two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
-    /// [`NORMAL`] or [`TUMOUR`].
+    /// [`NORMAL`] or [`TUMOUR`], or the number of another tumour.
     pub sample: u8,
     /// Where the reads are.
     pub files: LaneFiles,
@@ -64,7 +69,7 @@ impl Lane {
     /// No file, or an odd number of files for [`Layout::Pairs`].
     pub fn from_files(sample: u8, files: &[PathBuf], layout: Layout) -> Result<Vec<Lane>, Error> {
         if files.is_empty() {
-            return Err(Error::NoFiles { sample: if sample == TUMOUR { "tumour" } else { "normal" } });
+            return Err(Error::NoFiles { sample: if sample == NORMAL { "normal" } else { "tumour" } });
         }
         match layout {
             Layout::Interleaved => {

@@ -45,7 +45,7 @@ pub use batch::{Mate, Pair, PairBatch};
 pub use check::check_lanes;
 pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};
 pub use estimate::Estimate;
-pub use lane::{Lane, LaneFiles, Layout, NORMAL, Slice, TUMOUR};
+pub use lane::{Lane, LaneFiles, Layout, NORMAL, Slice, TUMOUR, samples};
 pub use pipeline::for_each_batch;
 pub use read_batch::{ReadBatch, ReadRef};
 pub use shards::{Sharding, Uncut, WhyUncut, shards};

@@ -102,6 +102,9 @@ pub struct Params {
     pub library: Option<Preset>,
     /// Same seed, same bytes.
     pub seed: u64,
+    /// Seed of the reads alone; without it that of everything. Other reads of the same patient and tumour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_seed: Option<u64>,
 }
 
 impl Default for Params {
@@ -119,6 +122,7 @@ impl Default for Params {
             sequencing: SequencingParams::default(),
             library: None,
             seed: 1,
+            reads_seed: None,
         }
     }
 }
@@ -136,7 +140,11 @@ impl Params {
 
     /// Random numbers for one purpose.
     pub(crate) fn stream(&self, of: Stream) -> Rng {
-        Rng::stream(self.seed, &[of as u64])
+        let seed = match of {
+            Stream::Tumour | Stream::Normal => self.reads_seed.unwrap_or(self.seed),
+            _ => self.seed,
+        };
+        Rng::stream(seed, &[of as u64])
     }
 
     /// Whether anything is on that is off by default, but for duplicates.

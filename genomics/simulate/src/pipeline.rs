@@ -36,9 +36,9 @@ pub struct Summary {
     pub genome_length: usize,
     /// Germline variants placed.
     pub germline_variants: usize,
-    /// Somatic SNVs, indels and substitutions of several bases placed.
+    /// Somatic SNVs, indels and substitutions of several bases that cells of the sample have.
     pub somatic_small: usize,
-    /// Somatic structural variants placed.
+    /// Somatic structural variants that they have.
     pub somatic_structural: usize,
     /// Read pairs of the tumour sample.
     pub tumor_pairs: usize,
@@ -154,8 +154,9 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let summary = Summary {
         genome_length: genome.length(),
         germline_variants: germline.len() + of_mitochondria(|m| m.germline.len()),
-        somatic_small: tumour.small.len() + of_mitochondria(|m| m.somatic.len()),
-        somatic_structural: tumour.structural.len() + tumour.inner.len(),
+        somatic_small: tumour.small.iter().filter(|p| tumour.is_here(p)).count()
+            + of_mitochondria(|m| m.somatic.len()),
+        somatic_structural: tumour.events(params.samples.purity).len(),
         tumor_pairs: tumor.pairs,
         normal_pairs: normal.pairs,
         aneuploid: copies::aneuploid(&nuclear, tumour),

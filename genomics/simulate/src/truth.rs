@@ -119,7 +119,7 @@ pub fn somatic_vcf(
     sample: SampleOf,
 ) -> String {
     let small = |p| annotator.small(p, tumour.allele_fraction(p, sample.purity) * sample.own);
-    let mut records: Vec<Record> = tumour.small.iter().map(small).collect();
+    let mut records: Vec<Record> = tumour.small.iter().filter(|p| tumour.is_here(p)).map(small).collect();
     for (i, event) in tumour.events(sample.purity).iter().enumerate() {
         records.extend(annotator.structural(event, &format!("sv{}", i + 1), sample.own));
     }

@@ -73,11 +73,12 @@ pub struct Event {
 }
 
 impl Tumour {
-    /// A tumour without variants. `subclones` are their shares of the tumour cells.
+    /// A tumour without variants. `subclones` are their shares of the tumour cells; what has none is in other samples of the person.
     pub fn new(genome: &Genome, subclones: &[f64], ploidy: Ploidy) -> Result<Self> {
         let subclonal: f64 = subclones.iter().sum();
-        if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f <= 0.0) {
-            let message = "the subclones' shares must be above 0 and sum up to at most 1; make them smaller";
+        if subclonal > 1.0 + 1e-9 || subclones.iter().any(|&f| f < 0.0) {
+            let message =
+                "the subclones' shares must not be negative, and sum up to at most 1; make them smaller";
             return Err(Error::Parameters(message.into()));
         }
         let mut shares = vec![(1.0 - subclonal).max(0.0)];
@@ -90,6 +91,11 @@ impl Tumour {
     /// Share of the tumour cells that carry the variants of a clone.
     pub fn cellular_fraction(&self, clone: usize) -> f64 {
         if clone == 0 { 1.0 } else { self.shares[clone] }
+    }
+
+    /// Whether any tumour cell of the sample has what a clone has.
+    pub fn is_here<V>(&self, placed: &Placed<V>) -> bool {
+        self.cellular_fraction(placed.clone) > 0.0
     }
 
     /// Whether no tumour cell has a contig's haplotype.
@@ -199,6 +205,8 @@ impl Tumour {
             allele_fraction: self.allele_fraction(p, purity),
             copies: None,
         };
-        self.structural.iter().map(event).chain(self.inner.iter().map(inner)).collect()
+        let (structural, inside) = (self.structural.iter(), self.inner.iter());
+        let structural = structural.filter(|p| self.is_here(p)).map(event);
+        structural.chain(inside.filter(|p| self.is_here(p)).map(inner)).collect()
     }
 }

@@ -11,12 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use genuma_kmers::{
-    CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, Part, Prepare, RootCounters, Shard, in_parts,
+    CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, MAX_SAMPLES, Part, Planned, Prepare, RootCounters,
+    Shard, in_parts,
 };
+use genuma_pair::facts::Looked;
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::library::{LibraryTally, Observer, Seen};
 use genuma_pair::marks::facts::{Known, Reads};
 use genuma_pair::marks::{Marks, MarksTally};
+use genuma_pair::sampled::{SampleParams, Sampled, Sampler, Sampling};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
@@ -27,7 +30,9 @@ use serde::{Deserialize, Serialize};
 use crate::known::known;
 use crate::label::Spelling;
 use crate::ledger::Ledger;
-use crate::select::{Depths, Pick, Select, beyond_errors, usual_depth};
+use crate::rules::Rules;
+use crate::samples::Samples;
+use crate::select::{Depths, Pick, TOGETHER, beyond_errors, by_kmer, usual_depth};
 use crate::sought::Sought;
 
 /// What can stop a count.
@@ -52,18 +57,20 @@ pub enum Error {
 pub struct Counts {
     /// What is interesting, sorted.
     pub picks: Vec<Pick>,
-    /// k-mer spectra of both samples.
-    pub spectra: [Vec<u64>; 2],
-    /// Bases of both samples.
-    pub bases: [u64; 2],
-    /// Roots at which the samples differ as two people do.
-    pub strangers: u64,
+    /// k-mer spectra of all samples.
+    pub spectra: Vec<Vec<u64>>,
+    /// Bases of all samples.
+    pub bases: Vec<u64>,
+    /// For each tumour the roots at which it and the normal differ as two people do.
+    pub strangers: Vec<u64>,
     /// What was cut off the reads of each sample.
-    pub trimmed: [Trimmed; 2],
-    /// What the reads say of the libraries.
+    pub trimmed: Vec<Trimmed>,
+    /// What the reads of the normal and of the first tumour say of their libraries.
     pub libraries: Libraries,
-    /// What there is of the contigs of the reference, and of what is screened for.
+    /// What there is in these of the contigs of the reference, and of what is screened for.
     pub known: Known,
+    /// What a sample of their roots says.
+    pub looked: Option<Looked>,
     /// What lies where in the packed copy of the reads, if there is one.
     pub copied: Option<Copied>,
     /// What was made and left out.
@@ -80,22 +87,45 @@ const RECRUITED: f64 = 1.0 / 16.0;
 
 /// Bytes of the scratch space that a packed copy of the reads may take; `None` where it does not have so many beside k-mers of which so many are
 /// expected, all of them counted in one reading.
-pub fn room_for_copy(params: &CountParams, expected: &Expected, held: &Estimate) -> Option<u64> {
+pub fn room_for_copy(
+    params: &CountParams,
+    samples: usize,
+    expected: &Expected,
+    held: &Estimate,
+) -> Option<u64> {
     let room = least_for_copy(params, held);
     let left = params.scratch.checked_sub(room)?;
     let beside = CountParams { scratch: left, ..params.clone() };
-    let fits = beside.parts_wanted::<2>(expected) == Some(1) && left >= recruited(held);
+    let fits = parts_wanted(&beside, samples, expected) == Some(1) && left >= recruited(held);
     (fits && held.copied > 0).then_some(room)
 }
 
 /// Bytes of scratch space with which there is room for a copy.
-pub fn scratch_for_copy(params: &CountParams, expected: &Expected, held: &Estimate) -> u64 {
+pub fn scratch_for_copy(params: &CountParams, samples: usize, expected: &Expected, held: &Estimate) -> u64 {
     let none = CountParams { scratch: 0, ..params.clone() };
-    let spilled = match none.parts_wanted::<2>(expected) {
+    let spilled = match parts_wanted(&none, samples, expected) {
         Some(1) => 0,
         _ => expected.bytes + expected.bytes / 16,
     };
     least_for_copy(params, held) + spilled.max(recruited(held))
+}
+
+/// Partitions that the k-mers of so many samples are counted in: see [`CountParams::parts_wanted`].
+fn parts_wanted(params: &CountParams, samples: usize, expected: &Expected) -> Option<u32> {
+    match samples {
+        0..=2 => params.parts_wanted::<2>(expected),
+        3 | 4 => params.parts_wanted::<4>(expected),
+        _ => params.parts_wanted::<MAX_SAMPLES>(expected),
+    }
+}
+
+/// What counting so many samples is expected to take: see [`CountParams::planned`].
+pub fn planned(params: &CountParams, samples: usize, expected: &Expected) -> Option<Planned> {
+    match samples {
+        0..=2 => params.planned::<2>(expected),
+        3 | 4 => params.planned::<4>(expected),
+        _ => params.planned::<MAX_SAMPLES>(expected),
+    }
 }
 
 /// Bytes that a copy gets: a sixteenth is for what the reads are other than expected, and the last block of each thread is not full.
@@ -143,27 +173,34 @@ impl Recorded {
 pub const COPIED: &str = "pairs in a packed copy in the work folder, which later passes read";
 
 /// Spells pairs, looks at what they say of their library, and records them as they are then.
-struct Recording<'a> {
+struct Recording<'a, 'b> {
     spelling: Spelling,
     observer: Observer,
     recorder: Option<Recorder<'a>>,
+    /// Where no earlier reading has done so.
+    sampler: Option<Sampler<'b>>,
 }
 
-impl<'a> Recording<'a> {
-    fn new(k: u32, copying: Option<&'a Copying>) -> Self {
-        let (spelling, observer) = (Spelling::new(k), Observer::default());
-        Recording { spelling, observer, recorder: copying.map(Copying::recorder) }
+impl<'a, 'b> Recording<'a, 'b> {
+    fn new(k: u32, samples: usize, copying: Option<&'a Copying>, sampling: Option<&'b Sampling>) -> Self {
+        let (spelling, observer) = (Spelling::new(k, samples), Observer::default());
+        let (recorder, sampler) = (copying.map(Copying::recorder), sampling.map(Sampling::sampler));
+        Recording { spelling, observer, recorder, sampler }
     }
 }
 
-/// What all threads have cut off and seen of each sample.
+/// What all threads have cut off of each sample, and seen of the normal and of the first tumour.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Told {
-    trimmed: [Trimmed; 2],
+    trimmed: Vec<Trimmed>,
     libraries: [LibraryTally; 2],
 }
 
 impl Told {
+    fn of(samples: usize) -> Told {
+        Told { trimmed: vec![Trimmed::default(); samples], libraries: Default::default() }
+    }
+
     fn add(&mut self, other: &Told) {
         self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, part)| sum.add(part));
         self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, part)| sum.add(part));
@@ -171,19 +208,25 @@ impl Told {
 }
 
 /// What all threads say, and where they have recorded pairs.
-fn told(recordings: Vec<Recording<'_>>) -> (Told, Vec<Recorder<'_>>) {
-    let (mut told, mut recorders) = (Told::default(), Vec::new());
-    for Recording { spelling, observer, recorder } in recordings {
-        told.add(&Told { trimmed: spelling.trimmed(), libraries: observer.finish() });
+fn told<'a>(recordings: Vec<Recording<'a, '_>>, samples: usize) -> (Told, Vec<Recorder<'a>>) {
+    let (mut told, mut recorders) = (Told::of(samples), Vec::new());
+    for Recording { spelling, observer, recorder, .. } in recordings {
+        told.add(&Told { trimmed: spelling.trimmed().collect(), libraries: observer.finish() });
         recorders.extend(recorder);
     }
     (told, recorders)
 }
 
-impl Prepare for Recording<'_> {
+impl Prepare for Recording<'_, '_> {
     fn prepare<'a>(&mut self, raw: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
         let cut = self.spelling.prepare(raw, sample, added);
-        self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
+        // Facts are those of two samples: the normal and the first tumour.
+        if sample <= TUMOUR {
+            self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.see(cut, sample);
+            }
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.push(cut, sample);
         }
@@ -193,8 +236,10 @@ impl Prepare for Recording<'_> {
 
 /// What is to be counted.
 pub struct Counting<'a> {
-    /// Reads of both samples.
+    /// Reads of all samples.
     pub lanes: &'a [Lane],
+    /// What these are called.
+    pub samples: &'a Samples,
     /// Of the whole space.
     pub params: CountParams,
     /// Fewest tumour occurrences of an interesting k-mer.
@@ -218,6 +263,8 @@ pub struct Scattered {
     pub copied: Copied,
     /// What was cut off the reads, and what they say of their libraries.
     told: Told,
+    /// A sample of their roots.
+    sampled: Sampled,
 }
 
 /// What one partition leaves, or several together.
@@ -225,16 +272,18 @@ pub struct Scattered {
 pub struct Share {
     part: Part,
     picks: Vec<Pick>,
-    spectra: [Vec<u64>; 2],
-    strangers: u64,
+    spectra: Vec<Vec<u64>>,
+    strangers: Vec<u64>,
     /// Picks where the normal does not know the root, those too that were not kept.
     unknown: u64,
-    /// Of them those left out because the reference has them.
+    /// k-mers among them left out because the reference has them.
     known: u64,
     /// Most bytes of the spill file.
     spilled: u64,
     /// How often marks of known sequences were seen.
     marks: Option<MarksTally>,
+    /// What a sample of the roots says, which the first partition's reading takes.
+    looked: Option<Looked>,
     /// The same for all partitions.
     read: Read,
 }
@@ -242,8 +291,8 @@ pub struct Share {
 /// What all reads hold.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 struct Read {
-    bases: [u64; 2],
-    kmers: [u64; 2],
+    bases: Vec<u64>,
+    kmers: Vec<u64>,
     told: Told,
 }
 
@@ -257,6 +306,9 @@ const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
 
 /// Bytes that the counter leaves for picks, for each base of the reference: as many as are kept, and half as much again while they are gathered.
 pub const PICKS_PER_BASE: f64 = 1.2;
+
+/// What is sampled of the roots; the table takes some 100 MB, in which about 400,000 places of the genome are.
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 3_000_000 };
 
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
@@ -291,7 +343,7 @@ impl Counting<'_> {
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = Estimate::of(self.lanes);
         let expected = Expected::of(&held, self.params.k);
-        let room = room_for_copy(&self.params, &expected, &held);
+        let room = room_for_copy(&self.params, self.samples.len(), &expected, &held);
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
             let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, marks)?.0) };
@@ -319,7 +371,7 @@ impl Counting<'_> {
 
     /// As many partitions as are expected to suffice.
     fn wanted(&self, expected: &Expected) -> Result<u32, Error> {
-        self.params.parts_wanted::<2>(expected).ok_or_else(|| {
+        parts_wanted(&self.params, self.samples.len(), expected).ok_or_else(|| {
             Error::Input(format!(
                 "about {:.0} GB of k-mers would be counted in more than {MAX_PARTS} readings of all reads: give --scratch {}G or more",
                 expected.bytes as f64 / 1e9,
@@ -371,12 +423,28 @@ impl Counting<'_> {
     /// Most picks of which the normal does not even know the middle.
     fn most_unknown(&self) -> u64 {
         let (least, share) = MOST_UNKNOWN;
-        least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64)
+        let of_one = least.max((self.genome_bases.unwrap_or(0) as f64 * share) as u64);
+        of_one * self.samples.tumours().len() as u64
     }
 
     /// Counts a partition, when others have left so many picks of which the normal does not know the middle. All reads go into the `copy`, if there is one,
     /// which takes so many bytes of the scratch space at most.
     fn part<'a>(
+        &self,
+        part: Part,
+        unknown: u64,
+        copy: Option<(&'a Copying, u64)>,
+        marks: Option<&Marks>,
+    ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
+        match self.samples.len() {
+            0..=2 => self.part_of::<2>(part, unknown, copy, marks),
+            3 | 4 => self.part_of::<4>(part, unknown, copy, marks),
+            _ => self.part_of::<MAX_SAMPLES>(part, unknown, copy, marks),
+        }
+    }
+
+    /// With counters of `S` samples, as many as there are or more.
+    fn part_of<'a, const S: usize>(
         &self,
         part: Part,
         unknown: u64,
@@ -389,26 +457,31 @@ impl Counting<'_> {
         let scratch = self.params.scratch - copy.map_or(0, |(_, room)| room);
         let params = CountParams { part, scratch, ..self.params.clone() };
         let rule = OnceLock::new();
+        // All readings would sample the same.
+        let sampling = (part.number() == 0).then(|| Sampling::new(SAMPLE));
         let (counted, recordings) = genuma_kmers::count(
             self.lanes,
             &params,
             &meter,
-            || Recording::new(params.k, copy.map(|(copying, _)| copying)),
-            |kmers| select(rule.get_or_init(|| self.rule(kmers, unknown)), marks),
+            || {
+                let copying = copy.map(|(copying, _)| copying);
+                Recording::new(params.k, self.samples.len(), copying, sampling.as_ref())
+            },
+            |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), marks),
         )?;
-        let (told, recorders) = told(recordings);
+        let (told, recorders) = told(recordings, self.samples.len());
         let mut share = self.share(part, counted, told, rule.get(), marks)?;
+        share.looked = sampling.map(|sampling| Looked::at(&sampling.finish()));
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
     }
 
     /// The rule by which k-mers are picked when there are so many of each sample in all, and other partitions have left so many picks of which the normal
     /// does not know the middle.
-    fn rule(&self, kmers: &[u64; 2], unknown: u64) -> Select {
-        let depth =
-            self.genome_bases.map_or(0.0, |bases| kmers[TUMOUR as usize] as f64 / bases.max(1) as f64);
+    fn rule(&self, kmers: &[u64], unknown: u64) -> Rules {
         let wanted = self.most_unknown().saturating_sub(unknown);
-        Select::new(self.params.k, self.least_tumour, *kmers, depth).with_unknown(wanted)
+        let kmers = &kmers[..self.samples.len()];
+        Rules::new(self.params.k, self.least_tumour, kmers, self.genome_bases, wanted)
     }
 
     /// Marks of what is known: contigs of the reference, and what is screened for.
@@ -417,31 +490,33 @@ impl Counting<'_> {
     }
 
     /// What a partition leaves, of which all k-mers are counted.
-    fn share(
+    fn share<const S: usize>(
         &self,
         part: Part,
-        counted: Counted<Pick>,
+        counted: Counted<Pick, S>,
         told: Told,
-        rule: Option<&Select>,
+        rule: Option<&Rules>,
         marks: Option<&Marks>,
     ) -> Result<Share, Error> {
-        let stats = counted.stats;
-        for (sample, name) in [(0, "normal"), (1, "tumour")] {
+        let (stats, samples) = (counted.stats, self.samples.len());
+        for sample in 0..samples {
             if stats.kmers[sample] == 0 {
-                let k = self.params.k;
+                let (k, name) = (self.params.k, self.samples.word(sample));
                 return Err(Error::Input(format!("the {name} has no read of {k} known bases in a row")));
             }
         }
+        let [bases, kmers] = [stats.bases, stats.kmers].map(|all| all[..samples].to_vec());
         Ok(Share {
             part,
             picks: counted.picks,
-            spectra: counted.spectra,
-            strangers: rule.map_or(0, Select::strangers),
-            unknown: rule.map_or(0, Select::unknown),
+            spectra: counted.spectra.into_iter().take(samples).collect(),
+            strangers: rule.map(Rules::strangers).unwrap_or_default(),
+            unknown: rule.map_or(0, Rules::unknown),
             known: 0,
             spilled: stats.spill_peak,
             marks: marks.map(Marks::take),
-            read: Read { bases: stats.bases, kmers: stats.kmers, told },
+            looked: None,
+            read: Read { bases, kmers, told },
         })
     }
 
@@ -453,12 +528,13 @@ impl Counting<'_> {
         let meter = Arc::new(Meter::default());
         self.watch.begins("scatter", Some(meter.clone()));
         let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
-        let prepare = || Recording::new(self.params.k, Some(&copying));
+        let sampling = Sampling::new(SAMPLE);
+        let prepare = || Recording::new(self.params.k, self.samples.len(), Some(&copying), Some(&sampling));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (told, recorders) = told(recordings);
+        let (told, recorders) = told(recordings, self.samples.len());
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
-        Ok(Scattered { shard, copied, told })
+        Ok(Scattered { shard, copied, told, sampled: sampling.finish() })
     }
 
     /// Counts the partition of the parameters from what all shards have left.
@@ -475,9 +551,15 @@ impl Counting<'_> {
             select(rule.get_or_init(|| self.rule(kmers, 0)), marks)
         })?;
         drop(shards);
-        let mut told = Told::default();
+        let mut told = Told::of(self.samples.len());
         scattered.iter().for_each(|(one, _)| told.add(&one.told));
-        self.share(self.params.part, counted, told, rule.get(), marks)
+        let mut share = self.share(self.params.part, counted, told, rule.get(), marks)?;
+        if self.params.part.number() == 0 {
+            let all = Sampling::new(SAMPLE);
+            scattered.iter().for_each(|(one, _)| all.add_sampled(&one.sampled));
+            share.looked = Some(Looked::at(&all.finish()));
+        }
+        Ok(share)
     }
 
     /// What all partitions say together that were counted from what shards have left.
@@ -502,12 +584,23 @@ impl Counting<'_> {
         meter.expect_bytes(self.genome_bases.unwrap_or(0));
         self.watch.begins("count, against the reference", Some(meter.clone()));
         let picks = &mut share.picks;
-        let unknown: Vec<u64> = picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
-        let sought = Sought::new(self.params.k, unknown.into_iter());
+        // Whether the normal knows the middle does not depend on the tumour.
+        let mut unknown: Vec<u64> =
+            picks.iter().filter(|pick| !pick.parting()).map(|pick| pick.kmer).collect();
+        unknown.dedup();
+        let sought = Sought::new(self.params.k, unknown.iter().copied());
         let known = known(path, &sought, self.params.threads, &meter)?;
-        let (before, mut known) = (picks.len(), known.into_iter());
-        picks.retain(|pick| pick.parting() || !known.next().unwrap_or(false));
-        share.known += (before - picks.len()) as u64;
+        share.known += known.iter().filter(|&&known| known).count() as u64;
+        let mut rank = 0;
+        picks.retain(|pick| {
+            if pick.parting() {
+                return true;
+            }
+            while unknown.get(rank).is_some_and(|&kmer| kmer < pick.kmer) {
+                rank += 1;
+            }
+            !known.get(rank).copied().unwrap_or(false)
+        });
         Ok(())
     }
 
@@ -528,6 +621,7 @@ impl Counting<'_> {
             known,
             spilled,
             marks,
+            looked,
             read: Read { bases, told: Told { trimmed, libraries }, .. },
             ..
         } = all;
@@ -544,7 +638,7 @@ impl Counting<'_> {
         ledger.made("count", &format!("partitions that the k-mers were counted in, {each}"), parts);
         ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
         recorded.told(&mut ledger);
-        for (trimmed, sample) in trimmed.iter().zip(["normal", "tumour"]) {
+        for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
             let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
             made("pairs read", trimmed.pairs);
             made("mates that fold back on themselves", trimmed.folded);
@@ -554,13 +648,14 @@ impl Counting<'_> {
             left_out("bases of tails of G only (no light)", trimmed.dark_bases);
         }
         // The depths are known only now.
-        let usual = usual_depth(&spectra[TUMOUR as usize]);
-        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual));
+        let usual = by_rule(spectra.iter().map(|spectrum| usual_depth(spectrum)));
+        picks.retain(|p| !p.wants_good_bases() || p.in_repeat(usual[usize::from(p.rule)]));
         if self.genome_bases.is_none() {
-            let depth = Depths::of(&spectra).kmer[TUMOUR as usize];
-            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth));
+            let depth = by_rule(Depths::of(&spectra).kmer);
+            picks.retain(|p| f64::from(p.tumour) >= beyond_errors(depth[usize::from(p.rule)]));
         }
-        ledger.made("count", "k-mers of the tumour that the normal lacks", picks.len() as u64);
+        let made = by_kmer(&picks).count() as u64;
+        ledger.made("count", "k-mers of the tumour that the normal lacks", made);
         if crowded {
             let what = "k-mers of which the normal does not know the middle either, as there are too many: was it read too seldom? Only where the samples part is looked on";
             ledger.left_out("select", what, unknown);
@@ -570,11 +665,12 @@ impl Counting<'_> {
             let what = "k-mers of which the normal does not know the middle, but which the reference has: nothing is new there";
             ledger.left_out("select", what, known);
         }
-        if (picks.len() as u64 + known) as f64 > FOREIGN * solid(&spectra[TUMOUR as usize]) as f64 {
-            let all = picks.len();
+        let of_tumour = spectra.iter().skip(TUMOUR.into()).map(|spectrum| solid(spectrum)).max();
+        if (by_kmer(&picks).count() as u64 + known) as f64 > FOREIGN * of_tumour.unwrap_or(0) as f64 {
+            let all = by_kmer(&picks).count();
             picks.retain(Pick::parting);
             let what = "k-mers of sequence unknown to the normal, as more than half of the tumour's are: is it of another species?";
-            ledger.left_out("select", what, (all - picks.len()) as u64);
+            ledger.left_out("select", what, (all - by_kmer(&picks).count()) as u64);
         }
         let copied = match recorded {
             Recorded::Whole(copied) => Some(copied),
@@ -587,19 +683,29 @@ impl Counting<'_> {
             Reads { number, kmers: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0) }
         });
         let known = marks.map_or_else(Known::default, |marks| Known::of(&marks, reads));
-        let libraries = Libraries::of(&libraries, &trimmed, depths);
-        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, known, copied, ledger })
+        let libraries = Libraries::of(&libraries, &[trimmed[0], trimmed[1]], depths);
+        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, known, looked, copied, ledger })
     }
 }
 
 /// What is done with each root.
-fn select(rule: &Select, marks: Option<&Marks>) -> impl Fn(&RootCounters, &mut Vec<Pick>) + Sync {
+fn select<'a, const S: usize>(
+    rule: &'a Rules,
+    marks: Option<&'a Marks>,
+) -> impl Fn(&RootCounters<S>, &mut Vec<Pick>) + Sync + use<'a, S> {
     move |root, picks| {
         rule.root(root, picks);
         if let Some(marks) = marks {
             marks.see(root);
         }
     }
+}
+
+/// What is known of each sample, by the rules that pick: of the tumours those of their own, and for all of them their sum.
+fn by_rule(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut by_rule: Vec<f64> = of_samples.into_iter().collect();
+    by_rule[usize::from(TOGETHER)] = by_rule.iter().skip(TUMOUR.into()).sum();
+    by_rule
 }
 
 /// All partitions together.
@@ -629,7 +735,8 @@ impl Share {
                 "the reference, or what is screened for, changed while k-mers were counted: start again without --resume".into(),
             ));
         }
-        self.strangers += other.strangers;
+        self.strangers.iter_mut().zip(other.strangers).for_each(|(all, part)| *all += part);
+        self.looked = self.looked.or(other.looked);
         self.unknown += other.unknown;
         self.known += other.known;
         self.spilled = self.spilled.max(other.spilled);
@@ -665,8 +772,10 @@ mod tests {
             scratch: u64::MAX,
             part: Part::WHOLE,
         };
+        let samples = Samples::default();
         let counting = Counting {
             lanes: &[],
+            samples: &samples,
             params,
             least_tumour: 2,
             genome_bases: Some(1_000_000),
@@ -675,22 +784,23 @@ mod tests {
             watch: &Silent,
         };
         let share = |first: u64| {
-            let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth };
+            let pick = |kmer, depth| Pick { kmer, tumour: 9, normal: 0, depth, rule: TUMOUR };
             let picks =
                 (0..given).map(|i| pick(first + i, 0)).chain((0..10).map(|i| pick(first + 1000 + i, 20)));
-            let read = Read { bases: [9; 2], kmers: [9; 2], told: Told::default() };
+            let read = Read { bases: vec![9; 2], kmers: vec![9; 2], told: Told::of(2) };
             let mut spectrum = vec![0; 1024];
             spectrum[20] = 1_000_000;
-            let (spectra, picks) = ([spectrum.clone(), spectrum], picks.collect());
+            let (spectra, picks) = (vec![spectrum.clone(), spectrum], picks.collect());
             Share {
                 part: Part::WHOLE,
                 picks,
                 spectra,
-                strangers: 0,
+                strangers: vec![0],
                 unknown,
                 known: 0,
                 spilled: 0,
                 marks: None,
+                looked: None,
                 read,
             }
         };

@@ -28,12 +28,16 @@ pub struct Tally {
     /// By quality: all and wrong ones.
     quality: [[u64; 2]; 64],
     /// Good bases by sample, orientation of the pair, base of the sequence and base read.
-    read_as: [[[[u64; 4]; 4]; 2]; 2],
+    read_as: Vec<ReadAs>,
 }
 
+/// Good bases of a sample, by orientation of the pair, base of the sequence and base read.
+type ReadAs = [[[u64; 4]; 4]; 2];
+
 impl Default for Tally {
+    /// Of a normal and a tumour.
     fn default() -> Tally {
-        Tally { quality: [[0; 2]; 64], read_as: [[[[0; 4]; 4]; 2]; 2] }
+        Tally::of_samples(2)
     }
 }
 
@@ -54,11 +58,17 @@ pub struct OnSequence<'a> {
 const ALLELE: f64 = 0.04;
 
 impl Tally {
+    /// Of so many samples, without bases.
+    pub fn of_samples(samples: usize) -> Tally {
+        Tally { quality: [[0; 2]; 64], read_as: vec![ReadAs::default(); samples] }
+    }
+
     /// Compares reads with the sequence they lie on, but for columns that are `left_out`. Columns where several reads differ
     /// hold a variant or a paralogue, not errors.
     pub fn of(seq: &[u8], left_out: &[bool], reads: &[OnSequence<'_>]) -> Tally {
         let (mut differing, mut depth) = (vec![0u32; seq.len()], vec![0u32; seq.len()]);
-        let mut tally = Tally::default();
+        let samples = reads.iter().map(|on| usize::from(on.sample) + 1).fold(2, usize::max);
+        let mut tally = Tally::of_samples(samples);
         let mut kept = Vec::with_capacity(reads.len());
         for on in reads {
             let from = (-on.at).max(0) as usize;
@@ -110,7 +120,7 @@ impl Tally {
         (all >= ENOUGH_DAMAGE).then(|| by[usize::from(to)] as f64 / all as f64)
     }
 
-    /// Adds another tally.
+    /// Adds another tally, of as many samples or fewer.
     pub fn add(&mut self, other: &Tally) {
         let add = |to: &mut u64, n: &u64| *to += n;
         self.quality
@@ -118,9 +128,10 @@ impl Tally {
             .iter_mut()
             .zip(other.quality.as_flattened())
             .for_each(|(a, b)| add(a, b));
-        let (mine, others) = (self.read_as.as_flattened_mut(), other.read_as.as_flattened());
-        let (mine, others) = (mine.as_flattened_mut(), others.as_flattened());
-        mine.as_flattened_mut().iter_mut().zip(others.as_flattened()).for_each(|(a, b)| add(a, b));
+        for (mine, others) in self.read_as.iter_mut().zip(&other.read_as) {
+            let (mine, others) = (mine.as_flattened_mut(), others.as_flattened());
+            mine.as_flattened_mut().iter_mut().zip(others.as_flattened()).for_each(|(a, b)| add(a, b));
+        }
     }
 }
 
@@ -136,7 +147,7 @@ pub struct Wrong {
 /// How often good bases of one kind are read as another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Substitution {
-    /// 0 normal, 1 tumour.
+    /// 0 normal, 1 tumour, or the number of another tumour.
     pub sample: u8,
     /// Whether read 1 of the pair runs with the reference (F1R2), or read 2 (F2R1).
     pub first_forward: bool,
@@ -163,7 +174,8 @@ impl Learned {
     fn of(tally: &Tally, slippage: &Slippage) -> Learned {
         let wrong = |q: usize| tally.error_rate(q).map(|share| Wrong { quality: q as u8, share });
         let mut substitutions = Vec::new();
-        for (sample, first_forward) in [(0, false), (0, true), (1, false), (1, true)] {
+        let samples = (0..).take(tally.read_as.len());
+        for (sample, first_forward) in samples.flat_map(|sample| [(sample, false), (sample, true)]) {
             for (from, to) in
                 (0..4u8).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(f, t)| f != t)
             {
@@ -190,7 +202,7 @@ pub struct Errors {
     /// By quality: it is one particular wrong base.
     wrong: [f64; 64],
     /// By sample, orientation, base of the molecule and base read: damage.
-    damage: [[[[f64; 4]; 4]; 2]; 2],
+    damage: Vec<[[[f64; 4]; 4]; 2]>,
     /// Changes of length of tandem repeats.
     pub slippage: Slippage,
     /// What all this was made of.
@@ -213,12 +225,21 @@ impl Errors {
         Errors {
             right: std::array::from_fn(|q| (1.0 - error(q)).ln()),
             wrong: std::array::from_fn(|q| (error(q) / 3.0).ln()),
-            damage: [0, 1].map(|s| {
-                [false, true].map(|f| [0, 1, 2, 3].map(|from| [0, 1, 2, 3].map(|to| damage(s, f, from, to))))
-            }),
+            damage: (0..)
+                .take(tally.read_as.len())
+                .map(|s| {
+                    let damage = |f: bool, from| [0, 1, 2, 3].map(|to| damage(s, f, from, to));
+                    [false, true].map(|f| [0, 1, 2, 3].map(|from| damage(f, from)))
+                })
+                .collect(),
             learned: Learned::of(tally, &slippage),
             slippage,
         }
+    }
+
+    /// How many samples they are of.
+    pub fn samples(&self) -> usize {
+        self.damage.len()
     }
 
     /// The substitutions of a sample, with how often one orientation of pairs shows them.

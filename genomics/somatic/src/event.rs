@@ -61,7 +61,7 @@ pub struct Event {
 /// Ends of two junctions this near belong to one event.
 const PARTNER: usize = 60;
 
-/// What the calls of one tumour have in common.
+/// What the calls of one person have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Library {
     /// Whether its molecules fold back on themselves and are copied so.

@@ -17,7 +17,7 @@ use crate::repeat::{self, LengthChange};
 use crate::slippage::Rate;
 use crate::vote::Vote;
 use crate::weigh::{Weighed, by_haplotypes, weigh};
-use genuma_reads::{NORMAL, TUMOUR};
+use genuma_reads::NORMAL;
 
 /// All that speaks for or against the changes of one contig.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Molecules of both samples that reach finding `f`, whether they tell the alleles apart or not. A read of a stretch that a junction
+    /// Molecules of the normal and of the tumours that reach finding `f`, whether they tell the alleles apart or not. A read of a stretch that a junction
     /// has doubled may lie in either copy, and reaches the junction in one.
     pub fn molecules_at(&self, f: usize) -> [u32; 2] {
         let finding = &self.contig.findings[f];
@@ -108,7 +108,7 @@ impl<'a> Evidence<'a> {
             let either = joined && self.recruits[weighed.recruit].at.iter().any(reaches);
             if here && (either || reaches(&weighed.at())) {
                 let pair = self.recruits[weighed.recruit].pair;
-                heads[usize::from(self.pairs[pair as usize].sample)].push(self.molecules.of(pair));
+                heads[usize::from(self.pairs[pair as usize].sample != NORMAL)].push(self.molecules.of(pair));
             }
         }
         heads.map(|mut own| {
@@ -123,20 +123,20 @@ impl<'a> Evidence<'a> {
         kind(self.contig, f)
     }
 
-    /// What the molecules of both samples say of finding `f`, by sample, in the order of their pairs.
-    pub fn votes(&self, f: usize) -> [Vec<Vote>; 2] {
+    /// What the molecules of all samples say of finding `f`, by sample, in the order of their pairs.
+    pub fn votes(&self, f: usize) -> Vec<Vec<Vote>> {
         self.votes_and_slips(f).0
     }
 
     /// The same, and how often slips of a repeat look like the finding: never if it changes no length of one.
-    pub fn votes_and_slips(&self, f: usize) -> ([Vec<Vote>; 2], Rate) {
+    pub fn votes_and_slips(&self, f: usize) -> (Vec<Vec<Vote>>, Rate) {
         let length = LengthChange::of(self.contig, f, &self.weighed, self.recruits, self.pairs);
         let slips = length.as_ref().map_or(Rate::default(), |change| change.slips(self.errors));
         let doubt = match self.kind(f) {
             Kind::Common => DOUBT,
             Kind::Rare => RARE,
         };
-        let mut votes: [Vec<Vote>; 2] = Default::default();
+        let mut votes = vec![Vec::new(); self.errors.samples()];
         for weighed in &self.weighed {
             let log_odds = self.log_odds(weighed, f, length.as_ref());
             if log_odds != 0.0 {
@@ -148,13 +148,12 @@ impl<'a> Evidence<'a> {
         // What a damaged base looks like, and a repeat that slipped while it was copied, both mates and all copies show.
         let one = (finding.at.len() == 1 && finding.right_shift == 0)
             .then(|| [finding.left_normal[finding.at.start], self.contig.seq[finding.at.start]]);
-        let [normal, tumour] = votes;
-        let votes = [(NORMAL, normal), (TUMOUR, tumour)].map(|(sample, own)| {
+        let by_molecule = |(sample, own): (u8, Vec<Vote>)| {
             let damaged = |first: bool| one.map_or(doubt, |to| self.errors.damaged(sample, first, to, doubt));
             let made = [false, true].map(|first| damaged(first).max(slips.rate));
             self.by_molecule(own, doubt, made)
-        });
-        (votes, slips)
+        };
+        ((0..).zip(votes).map(by_molecule).collect(), slips)
     }
 
     /// Adds up the votes of mates and copies. `doubt` is how often a molecule lacks an allele that it has, `made` how often it shows

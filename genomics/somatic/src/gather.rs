@@ -12,10 +12,11 @@ use genuma_work::piles::{Piles, Room};
 use genuma_work::shelves::{Shelf, Shelves};
 use genuma_work::spill::{Error, ObjectFile};
 
+use crate::apart::assemble_apart;
 use crate::assemble::{self, Assembled};
 use crate::group::{Grouped, Sets, group};
 use crate::label::{Carriers, Labelled, believe, molecules};
-use crate::select::Pick;
+use crate::select::{Pick, TOGETHER, by_kmer};
 
 /// How the files are named in messages.
 const WHAT: &str = "labelled reads'";
@@ -30,8 +31,10 @@ fn pile(number: u64) -> usize {
 /// What pairs are gathered with.
 #[derive(Debug)]
 pub struct Gather<'a> {
-    /// The interesting k-mers, by rank.
+    /// The interesting k-mers, by rank, each as often as rules have picked it.
     pub picks: Vec<Pick>,
+    /// How many tumours the pairs are of.
+    pub tumours: usize,
     /// Length of the interesting k-mers.
     pub k: u32,
     /// Threads, at least 1.
@@ -53,6 +56,19 @@ pub struct Gathering<'a> {
     /// What shards of the reads have left.
     shards: Vec<Shelves>,
     pairs: AtomicU64,
+}
+
+/// Pairs by the rules that look at them: of all tumours, and of each.
+type ByRule = Vec<u64>;
+
+/// Counts pairs by the rules that look at them.
+fn by_rule(pairs: &[Labelled], tumours: usize) -> ByRule {
+    let mut counts = vec![0; tumours + 1];
+    for pair in pairs {
+        counts[usize::from(pair.sample)] += 1;
+    }
+    counts[usize::from(TOGETHER)] = pairs.len() as u64;
+    counts
 }
 
 /// Pairs of a shard of the reads, being gathered in a file.
@@ -172,26 +188,31 @@ impl<'a> Gathering<'a> {
     /// The work folder cannot be written to or read.
     pub fn assemble(mut self) -> Result<Gathered, Error> {
         let picks = std::mem::take(&mut self.with.picks);
-        let Gather { k, threads, work, followed, .. } = self.with;
+        let Gather { tumours, k, threads, work, followed, .. } = self.with;
         let pairs = self.pairs.load(Relaxed);
         let back = |pairs: Vec<Labelled>, pile: usize| {
             pairs.into_iter().try_for_each(|pair| put(&self.piles, pile, pair))
         };
 
-        let carriers = Carriers::none(picks.len());
-        let kept = self.each(|mut all, pile| {
+        let kmers = by_kmer(&picks).count();
+        let carriers = Carriers::none(kmers, tumours);
+        let counts = self.each(|mut all, pile| {
             for shard in &self.shards {
                 all.append(&mut shard.read(pile)?);
             }
+            let before = by_rule(&all, tumours);
             let kept = molecules(all);
             carriers.count(&kept);
-            let n = kept.len() as u64;
-            back(kept, pile).map(|()| n)
+            let after = by_rule(&kept, tumours);
+            back(kept, pile).map(|()| [before, after])
         })?;
-        let kept: u64 = kept.iter().sum();
-        let parting = carriers.parting(&picks, kept as f64 / pairs.max(1) as f64);
+        let sum = |at: usize, rule: usize| counts.iter().map(|pile| pile[at][rule]).sum::<u64>();
+        let shares: Vec<f64> =
+            (0..=tumours).map(|rule| sum(1, rule) as f64 / sum(0, rule).max(1) as f64).collect();
+        let kept = sum(1, TOGETHER.into());
+        let parting = carriers.parting(&picks, &shares);
 
-        let sets = Sets::new(picks.len());
+        let sets = Sets::new(kmers);
         // Of a large genome they are a GB, and contigs are to come.
         drop(picks);
         let errors = self.each(|mut pairs, pile| {
@@ -210,7 +231,11 @@ impl<'a> Gathering<'a> {
         })?;
         drop(self);
 
-        let heap = |(): &mut (), pile: usize| Ok(heap(groups.take(pile)?, &sets, &parting, followed));
+        let heap = |(): &mut (), pile: usize| {
+            let assemble =
+                |group: &[u32], pairs: &[Labelled]| assemble_apart(group, pairs, &parting, tumours, k);
+            Ok(heap(groups.take(pile)?, &sets, &parting, followed, assemble))
+        };
         let heaps: Vec<Heap> = try_in_order(groups.len(), threads, || (), heap)?;
         let copies = pairs - kept;
         let gathered = Gathered { pairs, copies, errors: errors.iter().sum(), ..Gathered::default() };
@@ -250,7 +275,13 @@ fn put(piles: &Piles<Labelled>, pile: usize, pair: Labelled) -> Result<(), Error
 }
 
 /// The groups of a pile, assembled.
-fn heap(mut pairs: Vec<Labelled>, sets: &Sets, parting: &[bool], followed: &[HashSet<u32>]) -> Heap {
+fn heap(
+    mut pairs: Vec<Labelled>,
+    sets: &Sets,
+    parting: &[bool],
+    followed: &[HashSet<u32>],
+    assemble: impl Fn(&[u32], &[Labelled]) -> Assembled,
+) -> Heap {
     pairs.sort_unstable_by(Labelled::by_name);
     let Grouped { groups, lone, not_parting } = group(&pairs, sets, parting, assemble::FEWEST);
     let carries = |pair: u32, ranks: &HashSet<u32>| {
@@ -269,7 +300,7 @@ fn heap(mut pairs: Vec<Labelled>, sets: &Sets, parting: &[bool], followed: &[Has
                 heap.followed.push((i, name, here, group.len()));
             }
         }
-        heap.groups.push((name, assemble::assemble(&group, &pairs, parting)));
+        heap.groups.push((name, assemble(&group, &pairs)));
     }
     heap
 }

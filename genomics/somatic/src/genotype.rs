@@ -1,8 +1,10 @@
-//! Votes of both samples → quality and filters.
+//! Votes of all samples → quality and filters.
 //!
 //! The tumour's allele fraction is unknown (purity, subclones, copy number), so it is fitted; the alternatives are
-//! that all supporting reads are errors, or that the normal has the allele too (germline).
+//! that all supporting reads are errors, or that the normal has the allele too (germline). Of several tumours of one person each has a fraction
+//! of its own, which may be none: their evidence is added up.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -124,13 +126,25 @@ impl Filter {
     }
 }
 
+/// What one of several tumours says.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Own {
+    /// Its molecules.
+    #[serde(flatten)]
+    pub support: Support,
+    /// Whether it has the change.
+    pub has: bool,
+}
+
 /// The verdict on one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
     /// Support in the normal.
     pub normal: Support,
-    /// Support in the tumour.
+    /// Support in the tumour, in all of them together where there are several.
     pub tumour: Support,
+    /// Each tumour by itself, where there are several.
+    pub tumours: Vec<Own>,
     /// Phred-scaled probability that the change is not somatic.
     pub quality: f64,
     /// Reasons against it; empty means PASS.
@@ -159,7 +173,7 @@ pub struct Params {
     pub kind: Kind,
     /// How often slips of a repeat look like it.
     pub slips: Rate,
-    /// Molecules of the normal and of the tumour at the place, whether they tell the alleles apart or not.
+    /// Molecules of the normal and of the tumours at the place, whether they tell the alleles apart or not.
     pub molecules: [u32; 2],
     /// Lowest quality that passes.
     pub least_quality: f64,
@@ -306,26 +320,73 @@ fn differs<'a>(votes: impl Iterator<Item = &'a Vote>, trait_of: impl Fn(&Vote) -
     (share(alternative) - share(reference)).abs() > 0.3 && unlike(alternative, reference) > CLEARLY_UNLIKE
 }
 
-/// Judges a change from what the molecules of each sample say.
-pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
+/// The votes of some samples, in the order of their pairs.
+pub fn pooled(samples: &[Vec<Vote>]) -> Cow<'_, [Vote]> {
+    if let [one] = samples {
+        return Cow::Borrowed(one);
+    }
+    let mut all = samples.concat();
+    all.sort_by_key(|vote| vote.pair);
+    Cow::Owned(all)
+}
+
+/// A sum that does not depend on the order.
+fn sum(mut terms: Vec<f64>) -> f64 {
+    terms.sort_by(f64::total_cmp);
+    terms.into_iter().reduce(|sum, term| sum + term).unwrap_or(0.0)
+}
+
+/// Log-likelihood of the votes of a tumour that has the change, at whatever fraction; of one of several, that as likely has not.
+fn of_somatic(tumour: &[Vote], several: bool) -> f64 {
+    let present = averaged(tumour, |_| 1.0);
+    if !several {
+        return present;
+    }
+    let absent = log_likelihood(tumour, 0.0);
+    let most = present.max(absent);
+    most + (0.5 * ((present - most).exp() + (absent - most).exp())).ln()
+}
+
+/// Log-likelihood ratio from which one of several tumours has a change that is called: as frequent in its molecules as fits best, against errors. One molecule
+/// in thirty has it, one in a hundred not.
+const ITS_OWN: f64 = 3.0;
+
+/// What each of several tumours says of a change. That one which speaks most for it has it.
+fn each(tumours: &[Vec<Vote>], doubt: f64, slips: Rate) -> Vec<Own> {
+    let odds = |votes: &Vec<Vote>| fitted(votes, 1.0) - without(votes, doubt, slips);
+    let odds: Vec<f64> = tumours.iter().map(odds).collect();
+    let most = odds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let own = |(votes, odds): (&Vec<Vote>, f64)| {
+        let support = Support::of(votes);
+        Own { support, has: support.alternative > 0 && (odds >= ITS_OWN || odds >= most) }
+    };
+    tumours.iter().zip(odds).map(own).collect()
+}
+
+/// Judges a change from what the molecules of the normal and of each tumour say.
+pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype {
+    let several = tumours.len() > 1;
+    let pooled = pooled(tumours);
+    let tumour = &pooled[..];
     let (n, t) = (Support::of(normal), Support::of(tumour));
-    let present = fitted(tumour, 1.0);
+    let over = |of: &dyn Fn(&[Vote]) -> f64| sum(tumours.iter().map(|votes| of(votes)).collect());
+    let present = over(&|votes| fitted(votes, 1.0));
     let doubt = match params.kind {
         Kind::Common => DOUBT,
         Kind::Rare => RARE,
     };
+    // Slips are as frequent in one tumour as in the other.
     let absent = without(tumour, doubt, params.slips);
-    let contaminated = 0.02f64.max(t.fraction() * 0.1);
+    let most = tumours.iter().map(|votes| Support::of(votes).fraction()).fold(0.0, f64::max);
+    let contaminated = 0.02f64.max(most * 0.1);
     let clean = fitted(normal, contaminated);
     // Most normals hold no tumour: that one with the allele does, and has no germline variant, has to be likelier by as much.
     let pure = log_likelihood(normal, 0.0).max(clean - CONTAMINATED);
-    // One allele fraction for both samples against one that the normal has by contamination at most.
-    let alike = fitted(&[normal, tumour].concat(), 1.0);
     // A germline variant has its fraction in the tumour too: a half, or all, where nothing was gained or lost.
-    let heterozygous = log_likelihood(normal, 0.5) + averaged(tumour, germline_fraction);
-    let homozygous = log_likelihood(normal, 1.0) + log_likelihood(tumour, 1.0);
+    let heterozygous = log_likelihood(normal, 0.5) + over(&|votes| averaged(votes, germline_fraction));
+    let homozygous = log_likelihood(normal, 1.0) + over(&|votes| log_likelihood(votes, 1.0));
     let germline = heterozygous.max(homozygous);
-    let somatic = pure + averaged(tumour, |_| 1.0);
+    let somatic = pure + over(&|votes| of_somatic(votes, several));
     let against_error = present - absent - params.prior;
     // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
     // germline variant it would be as frequent there as in the tumour.
@@ -362,7 +423,9 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     } else {
         clean - CLEARLY_MORE
     };
-    let alike = n.alternative > 0 && more + present < alike;
+    // One allele fraction for the normal and a tumour against one that the normal has by contamination at most. It is enough that one tumour has more.
+    let alike_one = |votes: &Vec<Vote>| more + fitted(votes, 1.0) < fitted(&[normal, votes].concat(), 1.0);
+    let alike = n.alternative > 0 && tumours.iter().all(alike_one);
     let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
     filter(germline_like, Filter::Germline);
     filter(alike && !germline_like, Filter::TumourInNormal);
@@ -377,5 +440,6 @@ pub fn judge(normal: &[Vote], tumour: &[Vote], params: Params) -> Genotype {
     let others_poor = median(&mut both().filter(|v| v.reference())).is_some_and(|q| q < POOR);
     filter(poor && !others_poor, Filter::BaseQuality);
     filter(params.mapq < PLACED, Filter::Repeat);
-    Genotype { normal: n, tumour: t, quality, filters }
+    let tumours = if several { each(tumours, doubt, params.slips) } else { Vec::new() };
+    Genotype { normal: n, tumour: t, tumours, quality, filters }
 }

@@ -21,6 +21,7 @@ use crate::means::{Means, Params};
 use crate::neighbours;
 use crate::normal;
 use crate::ranges::{Ranges, Recruited};
+use crate::samples::Samples;
 use crate::select::Depths;
 use crate::slippage::{self, Slippage};
 use crate::why::{Answer, Why};
@@ -33,19 +34,21 @@ pub struct Finished {
     pub ranges: Ranges,
     /// What was found, by position.
     pub events: Vec<Event>,
-    /// k-mer spectra of both samples.
-    pub spectra: [Vec<u64>; 2],
+    /// What the samples are called.
+    pub samples: Samples,
+    /// k-mer spectra of all samples.
+    pub spectra: Vec<Vec<u64>>,
     /// What the spectra say.
     pub depths: Depths,
-    /// Bases read of both samples.
-    pub bases: [u64; 2],
+    /// Bases read of all samples.
+    pub bases: Vec<u64>,
     /// Cost of each unit.
     pub costs: Vec<UnitCost>,
     /// What the reads show that their molecules do not have.
     pub errors: Errors,
     /// What each stage made and left out.
     pub ledger: Ledger,
-    /// Whether the samples look like two people's.
+    /// Whether the samples look like two people's: the share of places where the tumour and the normal differ, or that tumour which differs most.
     pub strangers: Option<f64>,
     /// What became of the variants asked for.
     pub answers: Vec<Answer>,
@@ -59,6 +62,8 @@ pub struct Finished {
 
 /// What is judged, and with what.
 pub struct Judging<'a> {
+    /// What the samples are called.
+    pub samples: &'a Samples,
     /// What counting says of the samples.
     pub counts: Counts,
     /// Where calls are placed; none: on the normal's side of the contigs.
@@ -91,8 +96,10 @@ const TWO_PEOPLE: f64 = 1e-4;
 
 /// What the reads of a library are like.
 pub fn library(counts: &Counts, params: &Params) -> Library {
-    let trimmed = &counts.trimmed[usize::from(TUMOUR)];
-    Library::of(trimmed, known(&counts.spectra), params.least_quality)
+    // The artefacts of one tumour's library are among the calls of all.
+    let tumours = counts.trimmed.iter().skip(TUMOUR.into());
+    let most = tumours.max_by(|a, b| a.folding().total_cmp(&b.folding())).copied().unwrap_or_default();
+    Library::of(&most, known(&counts.spectra), params.least_quality)
 }
 
 impl Judging<'_> {
@@ -102,7 +109,8 @@ impl Judging<'_> {
     /// What memory had no room for cannot be written or read, or is damaged.
     pub fn run(self) -> Result<Finished, Error> {
         let clock = Clock::start();
-        let turns = Turns { params: self.params, threads: self.means.threads };
+        let samples = self.samples.len();
+        let turns = Turns { params: self.params, samples, threads: self.means.threads };
         let Judging { counts, genome, contigs, assembled, recruited, mut ledger, mut costs, mut why, .. } =
             self;
         let library = library(&counts, self.params);
@@ -146,6 +154,7 @@ impl Judging<'_> {
             genome,
             ranges,
             events,
+            samples: self.samples.clone(),
             strangers: strangers(&counts),
             depths: Depths::of(&counts.spectra),
             spectra: counts.spectra,
@@ -164,6 +173,7 @@ impl Judging<'_> {
 /// The turns over all places.
 struct Turns<'a> {
     params: &'a Params,
+    samples: usize,
     threads: usize,
 }
 
@@ -188,7 +198,7 @@ impl Turns<'_> {
     /// What the recruited reads say of their errors.
     fn errors(&self, ranges: &mut Ranges) -> Result<Errors, Error> {
         let (threads, n) = (self.threads, ranges.loci().len());
-        let mut bases = errors::Tally::default();
+        let mut bases = errors::Tally::of_samples(self.samples);
         let mut slips = vec![slippage::Tally::default(); n];
         ranges.for_each(|loci, contigs, pairs| {
             let tally = |(): &mut (), i: usize| loci[contigs[i] as usize].tallies(pairs);
@@ -237,15 +247,21 @@ impl Turns<'_> {
     }
 }
 
-/// Bases known in both samples.
-fn known(spectra: &[Vec<u64>; 2]) -> u64 {
-    spectra.iter().map(|s| solid(s)).min().unwrap_or(0)
+/// Bases known in the normal and in a tumour.
+fn known(spectra: &[Vec<u64>]) -> u64 {
+    let (normal, tumours) = spectra.split_at(TUMOUR.into());
+    let most = |of: &[Vec<u64>]| of.iter().map(|s| solid(s)).max().unwrap_or(0);
+    most(normal).min(most(tumours))
 }
 
 /// Share of the places known in both samples at which each has another allele alone, if that is more than one person has.
 fn strangers(counts: &Counts) -> Option<f64> {
-    let all = known(&counts.spectra);
-    // Each such place shows in the roots on its two sides.
-    let share = counts.strangers as f64 / 2.0 / all.max(1) as f64;
-    (counts.strangers >= 20 && share > TWO_PEOPLE).then_some(share)
+    let [normal, tumours @ ..] = &counts.spectra[..] else { return None };
+    let share = |(&strangers, tumour): (&u64, &Vec<u64>)| {
+        let all = solid(normal).min(solid(tumour));
+        // Each such place shows in the roots on its two sides.
+        let share = strangers as f64 / 2.0 / all.max(1) as f64;
+        (strangers >= 20 && share > TWO_PEOPLE).then_some(share)
+    };
+    counts.strangers.iter().zip(tumours).filter_map(share).reduce(f64::max)
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::molecule::{Mates, Molecules, PREFIX, lot};
 use crate::packed::{Packed, Read};
-use crate::select::{GOOD, Pick, beyond_errors, beyond_good_errors};
+use crate::select::{GOOD, Pick, TOGETHER, beyond_errors, beyond_good_errors, by_kmer};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
 
@@ -61,18 +61,18 @@ impl Mates for Starts {
 pub struct Spelling {
     k: u32,
     /// One for each sample.
-    trimmers: [Trimmer; 2],
+    trimmers: Vec<Trimmer>,
 }
 
 impl Spelling {
-    /// For `k`-mers.
-    pub fn new(k: u32) -> Spelling {
-        Spelling { k, trimmers: Default::default() }
+    /// For `k`-mers of so many samples.
+    pub fn new(k: u32, samples: usize) -> Spelling {
+        Spelling { k, trimmers: (0..samples).map(|_| Trimmer::default()).collect() }
     }
 
     /// What was cut off the reads of each sample.
-    pub fn trimmed(&self) -> [Trimmed; 2] {
-        self.trimmers.each_ref().map(Trimmer::counts)
+    pub fn trimmed(&self) -> impl Iterator<Item = Trimmed> {
+        self.trimmers.iter().map(Trimmer::counts)
     }
 
     /// The bases of the last pair of a sample, and what was cut behind them.
@@ -107,6 +107,15 @@ pub fn hits(seq: &[u8], sought: &Sought, looking: &mut Looking, out: &mut Vec<Km
     });
 }
 
+/// The k-mers of picks, to look for them: ranks are those of the distinct ones.
+pub fn sought(k: u32, picks: &[Pick]) -> Sought {
+    if picks.windows(2).all(|two| two[0].kmer != two[1].kmer) {
+        return Sought::new(k, picks.iter().map(|pick| pick.kmer));
+    }
+    let distinct: Vec<u64> = by_kmer(picks).map(|same| same[0].kmer).collect();
+    Sought::new(k, distinct.iter().copied())
+}
+
 /// Finds what is sought in both mates; `found` is overwritten. Says whether there is any.
 pub fn search(pair: Pair<'_>, sought: &Sought, looking: &mut Looking, found: &mut [Vec<KmerHit>; 2]) -> bool {
     for (mate, found) in pair.mates.iter().zip(found.iter_mut()) {
@@ -125,7 +134,7 @@ impl Labelled {
 
     /// The order in which pairs are worked on, wherever they come from.
     pub fn by_name(a: &Labelled, b: &Labelled) -> Ordering {
-        (&a.name, &a.mates).cmp(&(&b.name, &b.mates))
+        (&a.name, &a.mates, a.sample).cmp(&(&b.name, &b.mates, b.sample))
     }
 }
 
@@ -152,52 +161,64 @@ impl Labelled {
     }
 }
 
-/// How many molecules have each pick.
+/// How many molecules of each tumour have each k-mer that was picked.
 #[derive(Debug)]
 pub struct Carriers {
-    /// By rank.
+    tumours: usize,
+    /// By rank and tumour.
     all: Vec<AtomicU32>,
     /// Of them those with good bases where the samples differ.
     good: Vec<AtomicU32>,
 }
 
 impl Carriers {
-    /// Nobody carries any of so many picks yet.
-    pub fn none(picks: usize) -> Carriers {
-        let none = || (0..picks).map(|_| AtomicU32::new(0)).collect();
-        Carriers { all: none(), good: none() }
+    /// Nobody in so many tumours carries any of so many k-mers yet.
+    pub fn none(kmers: usize, tumours: usize) -> Carriers {
+        let none = || (0..kmers * tumours).map(|_| AtomicU32::new(0)).collect();
+        Carriers { tumours, all: none(), good: none() }
     }
 
     /// Counts pairs, each a molecule of its own.
     pub fn count(&self, pairs: &[Labelled]) {
-        count(&self.all, pairs, |_, _| true);
+        count(&self.all, self.tumours, pairs, |_, _| true);
         // Where samples part they differ in the first base or the last.
-        count(&self.good, pairs, |read, hit| {
+        count(&self.good, self.tumours, pairs, |read, hit| {
             let last = hit.at + hit.span - 1;
             [hit.at, last].iter().all(|&at| read.qual(at as usize) >= GOOD)
         });
     }
 
-    fn of(carriers: &[AtomicU32], rank: usize) -> u32 {
-        carriers[rank].load(Relaxed)
+    /// How many carry a k-mer among the pairs that a rule looks at.
+    fn of(&self, carriers: &[AtomicU32], rank: usize, rule: u8) -> u32 {
+        let own = &carriers[rank * self.tumours..(rank + 1) * self.tumours];
+        match rule {
+            TOGETHER => own.iter().map(|n| n.load(Relaxed)).sum(),
+            tumour => own[usize::from(tumour) - 1].load(Relaxed),
+        }
     }
 
-    /// For each pick whether the samples part there, where `share` of the pairs are molecules of their own.
+    /// For each k-mer whether the samples part there by what one of its picks says, where `shares` of the pairs that each rule looks at are molecules of
+    /// their own.
     ///
     /// Where a k-mer of a repeat is too seldom for bases of any quality, it counts when enough molecules have good bases there.
-    pub fn parting(&self, picks: &[Pick], share: f64) -> Vec<bool> {
-        let parts = |(rank, pick): (usize, &Pick)| {
-            let here = f64::from(pick.depth) * share;
-            let beyond = f64::from(Carriers::of(&self.all, rank)) >= beyond_errors(here);
-            let good = || f64::from(Carriers::of(&self.good, rank)) >= beyond_good_errors(here);
+    pub fn parting(&self, picks: &[Pick], shares: &[f64]) -> Vec<bool> {
+        let parts = |rank: usize, pick: &Pick| {
+            let here = f64::from(pick.depth) * shares[usize::from(pick.rule)];
+            let beyond = f64::from(self.of(&self.all, rank, pick.rule)) >= beyond_errors(here);
+            let good = || f64::from(self.of(&self.good, rank, pick.rule)) >= beyond_good_errors(here);
             pick.parting() && (beyond || (pick.wants_good_bases() && good()))
         };
-        picks.iter().enumerate().map(parts).collect()
+        by_kmer(picks).enumerate().map(|(rank, same)| same.iter().any(|pick| parts(rank, pick))).collect()
     }
 }
 
-/// Counts in how many pairs each k-mer is in a way that is `wanted`.
-fn count(carriers: &[AtomicU32], pairs: &[Labelled], wanted: impl Fn(&Packed, &KmerHit) -> bool) {
+/// Counts in how many pairs of each tumour each k-mer is in a way that is `wanted`.
+fn count(
+    carriers: &[AtomicU32],
+    tumours: usize,
+    pairs: &[Labelled],
+    wanted: impl Fn(&Packed, &KmerHit) -> bool,
+) {
     let mut ranks: Vec<u32> = Vec::new();
     for pair in pairs {
         ranks.clear();
@@ -207,7 +228,7 @@ fn count(carriers: &[AtomicU32], pairs: &[Labelled], wanted: impl Fn(&Packed, &K
         ranks.sort_unstable();
         ranks.dedup();
         for &rank in &ranks {
-            carriers[rank as usize].fetch_add(1, Relaxed);
+            carriers[rank as usize * tumours + usize::from(pair.sample) - 1].fetch_add(1, Relaxed);
         }
     }
 }
@@ -223,7 +244,7 @@ pub fn believe(pairs: &mut Vec<Labelled>, carriers: &Carriers, parting: &[bool],
     let mut errors = 0;
     for hits in pairs.iter_mut().flat_map(|pair| &mut pair.hits) {
         let before = hits.len();
-        hits.retain(|hit| Carriers::of(&carriers.all, hit.rank as usize) >= FEWEST);
+        hits.retain(|hit| carriers.of(&carriers.all, hit.rank as usize, TOGETHER) >= FEWEST);
         let mut kept = Vec::with_capacity(hits.len());
         for row in hits.chunk_by(|a, b| a.span == k && b.span == k && b.at <= a.at + k) {
             let parts = row.iter().any(|hit| parting[hit.rank as usize]);

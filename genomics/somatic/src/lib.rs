@@ -1,6 +1,8 @@
 //! Tumour and normal reads → somatic variants. Modules in the order data flows through them; `pipeline` runs them.
+pub mod samples;
 pub mod tract;
 pub mod select;
+pub mod rules;
 pub mod kmer_map;
 pub mod sought;
 pub mod molecule;
@@ -10,6 +12,7 @@ pub mod count;
 pub mod group;
 mod columns;
 pub mod assemble;
+mod apart;
 pub mod gather;
 mod affine;
 mod pieces;

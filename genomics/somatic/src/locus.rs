@@ -24,7 +24,7 @@ pub struct Call {
     pub kind: Kind,
     /// The verdict.
     pub genotype: Genotype,
-    /// Molecules of the tumour at the place, whether they tell the alleles apart or not.
+    /// Molecules of the tumours at the place, whether they tell the alleles apart or not.
     pub molecules: u32,
     /// Whether the contig goes on behind the change as the reverse complement of what is before it.
     pub turns_back: bool,
@@ -47,9 +47,9 @@ pub struct Locus {
     pub recruits: Vec<Recruit>,
     /// How many they are.
     pub laid: usize,
-    /// Pairs of the normal and of the tumour among them.
+    /// Pairs of the normal and of the tumours among them.
     pub pairs: [usize; 2],
-    /// One pair in so many was kept here, normal and tumour.
+    /// One pair in so many was kept here, of the normal and of the deepest tumour.
     pub thinned: [u32; 2],
     /// Other loci that show other changes of the same place, by index.
     pub rivals: Vec<usize>,
@@ -103,7 +103,7 @@ impl Locus {
         self.laid = recruits.len();
         self.pairs = [0; 2];
         for mates in recruits.chunk_by(|a, b| a.pair == b.pair) {
-            self.pairs[usize::from(pairs[mates[0].pair as usize].sample)] += 1;
+            self.pairs[usize::from(pairs[mates[0].pair as usize].sample != NORMAL)] += 1;
         }
         self.recruits = recruits;
     }
@@ -138,7 +138,7 @@ impl Locus {
         Evidence::of(&self.contig, haplotypes, recruits, pairs, errors)
     }
 
-    /// The reads of one sample, or of both, along the contig.
+    /// The reads of all samples along the contig.
     fn reads<'a>(&'a self, pairs: &'a [Kept]) -> impl Iterator<Item = (&'a Recruit, u8, Read)> {
         self.recruits.iter().map(|r| (r, pairs[r.pair as usize].sample, r.oriented(pairs)))
     }
@@ -183,7 +183,9 @@ impl Locus {
     pub fn judge(&self, number: usize, evidence: &Evidence<'_>, least_quality: f64) -> Vec<Call> {
         let small = self.contig.findings.iter().filter(|f| is_small(&f.change)).count();
         let judge_one = |(f, finding): (usize, &crate::compare::Finding)| {
-            let ([normal, tumour], slips) = evidence.votes_and_slips(f);
+            let (mut votes, slips) = evidence.votes_and_slips(f);
+            let tumours = votes.split_off(TUMOUR.into());
+            let normal = votes.concat();
             let params = genotype::Params {
                 kind: evidence.kind(f),
                 slips,
@@ -192,7 +194,8 @@ impl Locus {
                 mapq: finding.mapq,
                 ..genotype::Params::default()
             };
-            let mut genotype = genotype::judge(&normal, &tumour, params);
+            let mut genotype = genotype::judge(&normal, &tumours, params);
+            let tumour = genotype::pooled(&tumours).into_owned();
             if small >= DIVERGENT && is_small(&finding.change) {
                 genotype.filters.insert(Filter::Divergent);
             }

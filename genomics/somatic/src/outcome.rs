@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::errors::Learned;
 use crate::event::Class;
-use crate::genotype::Support;
+use crate::genotype::{Own, Support};
 use crate::ledger::Ledger;
 use crate::means::Means;
 use crate::screened::Screened;
@@ -21,8 +21,10 @@ pub struct Outcome {
     pub command: String,
     /// Version of genuma.
     pub version: String,
-    /// Input files of the normal, then of the tumour.
-    pub inputs: [Vec<String>; 2],
+    /// What the samples are called: columns of the VCF, read groups of the BAM. The normal first, as everywhere.
+    pub samples: Vec<String>,
+    /// Input files of each sample.
+    pub inputs: Vec<Vec<String>>,
     /// The reference, if one was given.
     pub reference: Option<String>,
     /// k-mer length.
@@ -33,10 +35,10 @@ pub struct Outcome {
     pub units: Vec<UnitCost>,
     /// What it used over time.
     pub timeline: Timeline,
-    /// Bases read of the normal and of the tumour.
-    pub bases: [u64; 2],
-    /// `spectra[sample][m]`: distinct k-mers seen `m` times in the normal (0) and tumour (1).
-    pub spectra: [Vec<u64>; 2],
+    /// Bases read of each sample.
+    pub bases: Vec<u64>,
+    /// `spectra[sample][m]`: distinct k-mers seen `m` times in the normal (0), in a tumour (1 and so on).
+    pub spectra: Vec<Vec<u64>>,
     /// Depths read off the spectra.
     pub depths: Depths,
     /// What the reads say of the libraries.
@@ -84,8 +86,11 @@ pub struct Reported {
     pub filters: Vec<String>,
     /// Support in the normal.
     pub normal: Support,
-    /// Support in the tumour.
+    /// Support in the tumour, in all of them together where there are several.
     pub tumour: Support,
+    /// Each tumour by itself, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tumours: Vec<Own>,
     /// Name of the tumour contig in contigs.fa.
     pub contig: String,
     /// The reads side by side; nothing of calls whose reads are not shown. The report draws it, it is not serialized.
@@ -93,7 +98,7 @@ pub struct Reported {
     pub picture: Picture,
 }
 
-/// Reads of both samples laid on the two alleles, column by column.
+/// Reads of all samples laid on the two alleles, column by column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Picture {
     /// The normal allele with `-` where the tumour has more; as long as `tumour`.
@@ -109,7 +114,7 @@ pub struct Picture {
 /// One read of a [`Picture`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// 0 normal, 1 tumour.
+    /// 0 normal, 1 tumour, or the number of another tumour.
     pub sample: u8,
     /// Which allele it supports: `Some(true)` the tumour's, `Some(false)` the normal's.
     pub alternative: Option<bool>,

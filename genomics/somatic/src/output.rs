@@ -44,10 +44,6 @@ pub enum Error {
     Spill(#[from] spill::Error),
 }
 
-/// Read groups and sample names, by sample: those of the VCF's columns.
-const GROUPS: [ReadGroup<'static>; 2] =
-    [ReadGroup { id: "NORMAL", sample: "NORMAL" }, ReadGroup { id: "TUMOR", sample: "TUMOR" }];
-
 /// Letters of a FASTA line.
 const WIDTH: usize = 80;
 
@@ -288,7 +284,7 @@ fn starts_of_portions(mut firsts: Vec<((usize, usize), usize)>) -> Vec<(usize, u
     starts
 }
 
-/// Writes the supporting pairs of both samples, aligned to the reference, as a sorted BAM with its index. Without a
+/// Writes the supporting pairs of all samples, aligned to the reference, as a sorted BAM with its index. Without a
 /// reference there is nothing to align to and nothing is written. What has no room in memory goes to the folder `work`. `meter` is told of the
 /// bases of the reference that have gone past them.
 ///
@@ -310,7 +306,10 @@ pub fn write_supporting(
     let (memory, threads) = (means.room() / 4, means.threads);
     let portions = supporting(finished, work, memory, threads)?;
     let program = Program { name: "genuma", version: env!("CARGO_PKG_VERSION"), command };
-    let heading = Heading { genome: &finished.genome, groups: &GROUPS, program };
+    // By sample: those of the VCF's columns.
+    let groups: Vec<ReadGroup<'_>> =
+        finished.samples.names().iter().map(|name| ReadGroup { id: name, sample: name }).collect();
+    let heading = Heading { genome: &finished.genome, groups: &groups, program };
     let scan = Scan { genome: &finished.genome, parts: None, threads, memory, meter };
     bam::write_bam(path, &heading, portions, &scan, memory as usize, set)
 }
@@ -346,6 +345,7 @@ mod tests {
     use crate::packed;
     use crate::ranges::Ranges;
     use crate::recruit::Kept;
+    use crate::samples::Samples;
     use crate::select::Depths;
     use crate::slippage::Slippage;
     use crate::vcf;
@@ -471,7 +471,7 @@ mod tests {
         }
 
         fn write(&self, path: &Path) -> Result<(), Error> {
-            let header = vcf::header(&self.genome, "genuma call");
+            let header = vcf::header(&self.genome, &Samples::default(), "genuma call");
             published(|set| write_vcf(path, &header, &self.lines, &self.genome, set))
         }
     }
@@ -534,7 +534,7 @@ mod tests {
             let read = |name: &str| fs::read(written.path(&format!("{name}.vcf.gz{suffix}"))).unwrap();
             assert!(read("somatic") == read("again"), "{suffix}");
         }
-        let header = vcf::header(&written.genome, "");
+        let header = vcf::header(&written.genome, &Samples::default(), "");
         published(|set| write_vcf(&again, &header, &[], &written.genome, set)).unwrap();
         let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
             return;
@@ -626,9 +626,10 @@ mod tests {
             known: Default::default(),
             ranges: Ranges::in_memory(vec![locus], pairs),
             events: vec![event(&[3, 2]), event(&[0, 3])],
-            spectra: [vec![], vec![]],
-            depths: Depths { kmer: [1.0; 2], error_share: 0.0 },
-            bases: [0; 2],
+            samples: Samples::default(),
+            spectra: vec![vec![]; 2],
+            depths: Depths { kmer: vec![1.0; 2], error_share: 0.0 },
+            bases: vec![0; 2],
             costs: vec![],
             errors: Errors::of(&Tally::default(), Slippage::default()),
             ledger: Ledger::default(),

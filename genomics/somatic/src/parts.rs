@@ -36,12 +36,13 @@ use crate::count::{Counting, Counts, Scattered, Share};
 use crate::error::Error;
 use crate::gather::{self, Gather, Gathering};
 use crate::judge::{self, Finished, Judging};
+use crate::label::sought;
 use crate::ledger::Ledger;
 use crate::means::{Means, Params};
 use crate::passes::{Passes, Reads};
 use crate::ranges;
 use crate::recruit::{Index, Seen};
-use crate::sought::Sought;
+use crate::samples::Samples;
 use crate::units::{Contigs, Places, Surroundings};
 
 /// What a call in parts is made of: all that decides what its objects mean.
@@ -49,6 +50,9 @@ use crate::units::{Contigs, Places, Surroundings};
 pub struct Parts {
     /// The reads, shard by shard.
     pub shards: Vec<Vec<Lane>>,
+    /// What the samples are called. There is one tumour: several are not called in parts.
+    #[serde(default)]
+    pub samples: Samples,
     /// Partitions of the k-mer space, and bins of each.
     pub grid: Grid,
     /// Where calls are placed; without it on the assembled normal contigs.
@@ -215,7 +219,8 @@ struct Placed {
 #[derive(Serialize, Deserialize)]
 struct Recruits {
     shelves: Vec<Shelf>,
-    seen: Vec<[u32; 2]>,
+    /// By k-mer and sample.
+    seen: Vec<u32>,
 }
 
 /// One step, with what it may use.
@@ -312,6 +317,7 @@ impl Stepping<'_> {
         let counting = self.means.counting(params, bases, self.work.to_owned());
         Counting {
             lanes,
+            samples: &self.parts.samples,
             params: genuma_kmers::CountParams { part, ..counting },
             least_tumour: params.least_tumour,
             genome_bases: *genome_bases,
@@ -361,7 +367,8 @@ impl Stepping<'_> {
     }
 
     fn passes<'b>(&self, copy: &'b ReadCopy) -> Passes<'b> {
-        Passes { reads: Reads::Copy(copy), k: self.parts.params.k, threads: self.means.threads }
+        let samples = self.parts.samples.len();
+        Passes { reads: Reads::Copy(copy), samples, k: self.parts.params.k, threads: self.means.threads }
     }
 
     fn begins(&self, step: Step) -> Arc<Meter> {
@@ -374,7 +381,7 @@ impl Stepping<'_> {
         let meter = self.begins(step);
         self.leave(step, |path| {
             let picks = self.counts()?.picks;
-            let sought = Sought::new(self.parts.params.k, picks.iter().map(|pick| pick.kmer));
+            let sought = sought(self.parts.params.k, &picks);
             drop(picks);
             let (copy, _fetched) = self.copy(step.number)?;
             let shelving = gather::Shelving::create(path)?;
@@ -390,7 +397,8 @@ impl Stepping<'_> {
             let picks = std::mem::take(&mut counts.picks);
             let (threads, memory) = (self.means.threads, self.means.room() / 2);
             let k = self.parts.params.k;
-            let gather = Gather { picks, k, threads, memory, work: self.work, followed: &[] };
+            let tumours = self.parts.samples.tumours().len();
+            let gather = Gather { picks, tumours, k, threads, memory, work: self.work, followed: &[] };
             let mut gathering = Gathering::new(gather);
             let mut fetched = Vec::new();
             for label in self.parts.steps(Kind::Label) {
@@ -442,7 +450,7 @@ impl Stepping<'_> {
         self.leave(step, |path| {
             let Placed { places: Places { contigs, wanted, .. }, .. } = self.placed()?;
             let index = Index::of(wanted);
-            let seen = Seen::new(&index);
+            let seen = Seen::new(&index, self.parts.samples.len());
             let shelving = ranges::Shelving::of_shard(step.number, &contigs, path)?;
             drop(contigs);
             let (copy, _fetched) = self.copy(step.number)?;
@@ -463,7 +471,7 @@ impl Stepping<'_> {
         let Places { contigs, wanted, ledger: lines } = places;
         ledger.append(&lines);
         let index = Index::of(wanted);
-        let seen = Seen::new(&index);
+        let seen = Seen::new(&index, self.parts.samples.len());
         let (mut shards, mut fetched) = (Vec::new(), Vec::new());
         let recruits = self.work.join("recruit.bins");
         let shelving = ranges::Shelving::new(&contigs, &recruits)?;
@@ -483,6 +491,7 @@ impl Stepping<'_> {
         costs.push(clock.cost("gather what was recruited"));
         self.watch.begins("judge", None);
         let judging = Judging {
+            samples: &self.parts.samples,
             counts,
             genome: self.reference()?,
             contigs,

@@ -1,7 +1,7 @@
 //! The passes over the reads that follow the count: over the files, each pair cut as in the first pass, or over the packed copy that the first pass has left.
 
 use genuma_reads::copy::ReadCopy;
-use genuma_reads::{Lane, NORMAL, Pair, TUMOUR, Trimmer};
+use genuma_reads::{Lane, Pair, TUMOUR, Trimmer};
 use genuma_work::Meter;
 
 use crate::error::Error;
@@ -23,6 +23,8 @@ pub enum Reads<'a> {
 pub struct Passes<'a> {
     /// The reads.
     pub reads: Reads<'a>,
+    /// How many samples they are of, the normal first.
+    pub samples: usize,
     /// Length of the k-mers that are looked for.
     pub k: u32,
     /// Threads, at least 1.
@@ -42,7 +44,7 @@ impl Found {
 }
 
 impl Passes<'_> {
-    /// Shows every pair of both samples to `each`, with room for what it finds.
+    /// Shows every pair of all samples to `each`, with room for what it finds.
     ///
     /// # Errors
     /// Reads that cannot be read.
@@ -52,7 +54,7 @@ impl Passes<'_> {
         each: impl Fn(Pair<'_>, u8, &mut Looking, &mut Vec<KmerHit>) + Sync,
     ) -> Result<(), Error> {
         self.pass(
-            &[NORMAL, TUMOUR],
+            0,
             meter,
             |_, _| true,
             |pair, sample, found| {
@@ -62,7 +64,7 @@ impl Passes<'_> {
         )
     }
 
-    /// Hands on the tumour's pairs that carry k-mers that are `sought`.
+    /// Hands on the tumours' pairs that carry k-mers that are `sought`.
     ///
     /// # Errors
     /// Reads that cannot be read, and those of `put`.
@@ -75,7 +77,7 @@ impl Passes<'_> {
         let search = |pair: Pair<'_>, found: &mut Found| {
             label::search(pair, sought, &mut found.looking, &mut found.hits)
         };
-        self.pass(&[TUMOUR], meter, search, |pair, sample, found| {
+        self.pass(TUMOUR, meter, search, |pair, sample, found| {
             if search(pair, found) {
                 put(Labelled::keep(pair, sample, &found.hits))?;
             }
@@ -83,7 +85,7 @@ impl Passes<'_> {
         })
     }
 
-    /// Hands on the pairs of both samples that are recruited, and counts those `seen`.
+    /// Hands on the pairs of all samples that are recruited, and counts those `seen`.
     ///
     /// # Errors
     /// Reads that cannot be read, and those of `put`.
@@ -97,16 +99,16 @@ impl Passes<'_> {
         let may = |pair: Pair<'_>, found: &mut Found| {
             index.may_recruit(pair, &mut found.looking, &mut found.hits[0])
         };
-        self.pass(&[NORMAL, TUMOUR], meter, may, |pair, sample, Found { looking, hits: [hits, _] }| {
+        self.pass(0, meter, may, |pair, sample, Found { looking, hits: [hits, _] }| {
             index.recruit(pair, sample, seen, looking, hits).map_or(Ok(()), &put)
         })
     }
 
-    /// A pass over the reads of some samples, each cut as in the first pass. Only those pairs go to `each` of which `may` says, before that, that they may
+    /// A pass over the reads of the samples from `first` on, each cut as in the first pass. Only those pairs go to `each` of which `may` says, before that, that they may
     /// be wanted; it is shown their bases, not always their qualities. They come in any order.
     fn pass(
         &self,
-        samples: &[u8],
+        first: u8,
         meter: &Meter,
         may: impl Fn(Pair<'_>, &mut Found) -> bool + Sync,
         each: impl Fn(Pair<'_>, u8, &mut Found) -> Result<(), Error> + Sync,
@@ -115,12 +117,13 @@ impl Passes<'_> {
         let lanes = match self.reads {
             Reads::Files(lanes) => lanes,
             Reads::Copy(copy) => {
-                return copy.for_each(samples, threads, meter, found, |found, pair, sample| {
+                let samples: Vec<u8> = (first..).take(self.samples - usize::from(first)).collect();
+                return copy.for_each(&samples, threads, meter, found, |found, pair, sample| {
                     if may(pair.bases(), found) { each(pair.whole(), sample, found) } else { Ok(()) }
                 });
             }
         };
-        let of_samples = lanes.iter().filter(|lane| samples.contains(&lane.sample));
+        let of_samples = lanes.iter().filter(|lane| lane.sample >= first);
         let lanes: Vec<Lane> = of_samples.cloned().collect();
         let start = || (found(), Trimmer::default());
         genuma_reads::for_each_batch(&lanes, threads, meter, start, |(found, trimmer), batch| {

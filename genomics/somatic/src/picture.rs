@@ -1,4 +1,4 @@
-//! The reads of both samples laid on the two alleles of a change: what the report draws.
+//! The reads of all samples laid on the two alleles of a change: what the report draws.
 //!
 //! A picture is a table of columns: up to [`FLANK`] that both alleles share, the change, up to [`FLANK`] shared again.
 //!
@@ -88,7 +88,9 @@ struct Laid<'s> {
 pub fn picture(scene: &Scene<'_>, is_copy: impl Fn(u32) -> bool) -> Picture {
     let columns = Columns::of(&scene.contig.seq, scene.finding);
     let mut rows = Vec::new();
-    for sample in [genuma_reads::NORMAL, genuma_reads::TUMOUR] {
+    let samples =
+        scene.votes.iter().map(|v| scene.pairs[v.pair as usize].sample).max().unwrap_or(genuma_reads::NORMAL);
+    for sample in genuma_reads::NORMAL..=samples {
         let mut votes: Vec<&Vote> =
             scene.votes.iter().filter(|v| scene.pairs[v.pair as usize].sample == sample).collect();
         let group = |v: &Vote| if v.alternative() { 0 } else { 1 + u8::from(!v.reference()) };

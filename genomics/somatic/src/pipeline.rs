@@ -14,12 +14,13 @@ use crate::compare::Compared;
 use crate::count::{self, Counting, Counts};
 use crate::gather::{Gather, Gathering};
 use crate::judge::{self, Judging};
+use crate::label::sought;
 use crate::ledger::Ledger;
 use crate::passes::{Passes, Reads};
 use crate::ranges::{Recruited, Shelving};
 use crate::recruit::{Index, Seen, Wanted};
+use crate::samples::Samples;
 use crate::select::Pick;
-use crate::sought::Sought;
 use crate::units::{Contigs, Places, Surroundings};
 use crate::why::{Question, Why};
 
@@ -30,8 +31,10 @@ pub use crate::means::{Means, Params};
 /// A call to be made.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Reads of both samples.
+    /// Reads of all samples.
     pub lanes: Vec<Lane>,
+    /// What these are called.
+    pub samples: Samples,
     /// Where calls are placed; without it on the assembled normal contigs.
     pub reference: Option<PathBuf>,
     /// Sequences that are screened for.
@@ -59,6 +62,7 @@ impl Job {
         let copy = counts.copied.take().map_or(Ok(None), |copied| self.copy(copied))?;
         let passes = Passes {
             reads: copy.as_ref().map_or(Reads::Files(&self.lanes), Reads::Copy),
+            samples: self.samples.len(),
             k: self.params.k,
             threads: self.means.threads,
         };
@@ -106,6 +110,7 @@ impl Job {
         }
         watch.begins("judge", None);
         let judging = Judging {
+            samples: &self.samples,
             counts,
             genome,
             contigs,
@@ -124,10 +129,12 @@ impl Job {
 
     /// First pass: joint counts, and the k-mers that only the tumour has.
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
-        let params = self.means.counting(&self.params, genome_bases, self.store.work.clone());
+        let bases = genome_bases.map(|bases| bases * self.samples.tumours().len() as u64);
+        let params = self.means.counting(&self.params, bases, self.store.work.clone());
         let least_tumour = self.params.least_tumour;
-        let (lanes, reference, screen) = (&self.lanes, self.reference.as_deref(), self.screen.as_deref());
-        Ok(Counting { lanes, params, least_tumour, genome_bases, reference, screen, watch }
+        let (lanes, samples) = (&self.lanes, &self.samples);
+        let (reference, screen) = (self.reference.as_deref(), self.screen.as_deref());
+        Ok(Counting { lanes, samples, params, least_tumour, genome_bases, reference, screen, watch }
             .all(&self.store)?)
     }
 
@@ -142,7 +149,7 @@ impl Job {
         Ok(copy)
     }
 
-    /// Second pass: the tumour's reads with such k-mers, grouped and assembled.
+    /// Second pass: the tumours' reads with such k-mers, grouped and assembled.
     fn assemble(
         &self,
         passes: &Passes<'_>,
@@ -153,11 +160,13 @@ impl Job {
         let meter = Arc::new(Meter::default());
         watch.begins("assemble", Some(meter.clone()));
         let k = self.params.k;
-        let sought = Sought::new(k, picks.iter().map(|p| p.kmer));
+        let sought = sought(k, &picks);
         let followed = why.as_ref().map(|why| why.ranks_among(&picks)).unwrap_or_default();
         // The other half is for the piles that threads have in hand, and for contigs.
         let (threads, memory, work) = (self.means.threads, self.means.room() / 2, &self.store.work);
-        let gathering = Gathering::new(Gather { picks, k, threads, memory, work, followed: &followed });
+        let tumours = self.samples.tumours().len();
+        let gathering =
+            Gathering::new(Gather { picks, tumours, k, threads, memory, work, followed: &followed });
         passes.label(&sought, &meter, |pair| Ok(gathering.put(pair)?))?;
         drop(sought);
         let gathered = gathering.assemble()?;
@@ -172,7 +181,7 @@ impl Job {
         self.store.work.join("recruit.bins")
     }
 
-    /// Third pass: the pairs of both samples that overlap a change.
+    /// Third pass: the pairs of all samples that overlap a change.
     fn recruit(
         &self,
         passes: &Passes<'_>,
@@ -183,7 +192,8 @@ impl Job {
         let meter = Arc::new(Meter::default());
         watch.begins("recruit", Some(meter.clone()));
         let index = Index::of(wanted);
-        let (seen, shelving) = (Seen::new(&index), Shelving::new(contigs, &self.recruits())?);
+        let (seen, shelving) =
+            (Seen::new(&index, self.samples.len()), Shelving::new(contigs, &self.recruits())?);
         passes.recruit(&index, &seen, &meter, |pair| Ok(shelving.put(pair)?))?;
         Ok(shelving.settle(&[], &index, &index.deep(&seen, contigs.len()), self.means.threads)?)
     }

@@ -411,7 +411,7 @@ mod tests {
         let index = Index::of(Wanted::among(&mut contigs, 31, None, 1));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recruit.bins");
-        let seen = Seen::new(&index);
+        let seen = Seen::new(&index, 2);
         let shelving = Shelving::new(&contigs, &path).unwrap();
         let (mut looking, mut found) = (index.looking(), Vec::new());
         let mut kept = 0;

@@ -9,11 +9,12 @@
 //! A place of extreme depth is thinned: of its pairs a half, a quarter, an eighth is kept, chosen by their names, the
 //! same half whatever the order of reads.
 
+use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use genuma_kmers::encode::kmers;
-use genuma_reads::Pair;
 use genuma_reads::fasta::Reference;
+use genuma_reads::{NORMAL, Pair};
 use genuma_work::parallel::in_order;
 use serde::{Deserialize, Serialize};
 
@@ -79,32 +80,40 @@ pub struct Index {
 
 /// How often each recruiting k-mer was met in each sample, counted by all threads.
 #[derive(Debug)]
-pub struct Seen(Vec<[AtomicU32; 2]>);
+pub struct Seen {
+    samples: usize,
+    /// By rank and sample.
+    counts: Vec<AtomicU32>,
+}
 
 impl Seen {
-    /// Nothing met yet.
-    pub fn new(index: &Index) -> Seen {
-        Seen((1..index.starts.len()).map(|_| Default::default()).collect())
+    /// Nothing met yet in so many samples.
+    pub fn new(index: &Index, samples: usize) -> Seen {
+        let kmers = index.starts.len().saturating_sub(1);
+        Seen { samples, counts: (0..kmers * samples).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// How often each was met, as long as nobody counts.
-    pub fn counts(&self) -> Vec<[u32; 2]> {
-        self.0.iter().map(|seen| [0, 1].map(|sample| seen[sample].load(Relaxed))).collect()
+    /// How often each was met in each sample, as long as nobody counts.
+    pub fn counts(&self) -> Vec<u32> {
+        self.counts.iter().map(|seen| seen.load(Relaxed)).collect()
     }
 
     /// Adds what others have counted of the same k-mers. False when there are not as many.
-    pub fn add(&self, counts: &[[u32; 2]]) -> bool {
-        for (seen, counts) in self.0.iter().zip(counts) {
-            for (seen, &n) in seen.iter().zip(counts) {
-                seen.fetch_add(n, Relaxed);
-            }
+    pub fn add(&self, counts: &[u32]) -> bool {
+        for (seen, &n) in self.counts.iter().zip(counts) {
+            seen.fetch_add(n, Relaxed);
         }
-        self.0.len() == counts.len()
+        self.counts.len() == counts.len()
+    }
+
+    /// Meets a k-mer once more, and says how often it was met before.
+    fn meet(&self, rank: u32, sample: u8) -> u32 {
+        self.counts[rank as usize * self.samples + usize::from(sample)].fetch_add(1, Relaxed)
     }
 }
 
 /// A pair kept for some contigs.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// Which sample it is from.
     pub sample: u8,
@@ -117,6 +126,26 @@ pub struct Kept {
     pub id: u64,
     /// The contigs.
     pub contigs: Vec<u32>,
+}
+
+impl Kept {
+    /// Those of the normal first, those of all tumours by name and bases: which of them comes first does not show.
+    fn rank(&self) -> impl Ord + '_ {
+        let Kept { sample, name, mates, id, contigs } = self;
+        (*sample != NORMAL, name, mates, *sample, *id, contigs)
+    }
+}
+
+impl Ord for Kept {
+    fn cmp(&self, other: &Kept) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Kept {
+    fn partial_cmp(&self, other: &Kept) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Mates for Kept {
@@ -132,16 +161,21 @@ impl Mates for Kept {
 /// How deep places are, when all reads were seen.
 #[derive(Debug)]
 pub struct Deep {
-    /// Of each recruiting k-mer.
-    kmers: Vec<[u32; 2]>,
-    /// Of each contig.
-    contigs: Vec<[u32; 2]>,
+    samples: usize,
+    /// Of each recruiting k-mer, by sample.
+    kmers: Vec<u32>,
+    /// Of each contig, by sample.
+    contigs: Vec<u32>,
 }
 
 impl Deep {
-    /// For each contig and sample: one pair in so many is kept.
+    /// For each contig: one pair in so many is kept of the normal, and of the deepest tumour.
     pub fn thinned(&self) -> Vec<[u32; 2]> {
-        self.contigs.iter().map(|depth| depth.map(|n| 1 << level(n))).collect()
+        let of_contig = |depth: &[u32]| {
+            let (normal, tumours) = depth.split_at(1);
+            [normal, tumours].map(|of| 1 << of.iter().map(|&n| level(n)).max().unwrap_or(0))
+        };
+        self.contigs.chunks(self.samples).map(of_contig).collect()
     }
 }
 
@@ -338,7 +372,7 @@ impl Index {
         let lot = lot(pair.name);
         let mut contigs = Vec::new();
         for hit in hits.iter() {
-            let before = seen.0[hit.rank as usize][usize::from(sample)].fetch_add(1, Relaxed);
+            let before = seen.meet(hit.rank, sample);
             // Thinning only ever becomes stricter: who is kept at the end was kept before.
             if drawn(lot, before) {
                 contigs.extend(self.sites_of(hit.rank).iter().map(|s| s.contig));
@@ -359,8 +393,8 @@ impl Index {
 
     /// How deep the places of so many contigs are.
     pub fn deep(&self, seen: &Seen, contigs: usize) -> Deep {
-        let kmers = seen.counts();
-        Deep { contigs: self.depth(&kmers, contigs), kmers }
+        let (samples, kmers) = (seen.samples, seen.counts());
+        Deep { samples, contigs: self.depth(&kmers, samples, contigs), kmers }
     }
 
     /// Leaves a pair those of its contigs, ascending, that keep it when all their pairs are thinned alike.
@@ -372,20 +406,22 @@ impl Index {
         }
         pair.contigs.clear();
         for hit in hits {
-            let own = deep.kmers[hit.rank as usize][sample];
+            let own = deep.kmers[hit.rank as usize * deep.samples + sample];
+            let depth = |c: u32| deep.contigs[c as usize * deep.samples + sample];
             let sites = self.sites_of(hit.rank).iter().map(|s| s.contig);
-            pair.contigs.extend(sites.filter(|&c| drawn(lot, own.max(deep.contigs[c as usize][sample]))));
+            pair.contigs.extend(sites.filter(|&c| drawn(lot, own.max(depth(c)))));
         }
         pair.contigs.sort_unstable();
         pair.contigs.dedup();
     }
 
-    /// Pairs of each contig, by its k-mers: the most that one of them was met with, as all are unique. Where it is not known
+    /// Pairs of each contig in each sample, by its k-mers: the most that one of them was met with, as all are unique. Where it is not known
     /// which are, the median, as a repeat among them says nothing of the place.
-    fn depth(&self, seen: &[[u32; 2]], contigs: usize) -> Vec<[u32; 2]> {
-        let mut all: Vec<[Vec<u32>; 2]> = vec![Default::default(); contigs];
+    fn depth(&self, seen: &[u32], samples: usize, contigs: usize) -> Vec<u32> {
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); contigs * samples];
         for site in &self.sites {
-            for (all, &seen) in all[site.contig as usize].iter_mut().zip(&seen[site.rank as usize]) {
+            let (own, seen) = (site.contig as usize * samples, &seen[site.rank as usize * samples..]);
+            for (all, &seen) in all[own..own + samples].iter_mut().zip(seen) {
                 all.push(seen);
             }
         }
@@ -394,7 +430,7 @@ impl Index {
             let at = if self.unique { counts.len().saturating_sub(1) } else { counts.len() / 2 };
             counts.get(at).copied().unwrap_or(0)
         };
-        all.into_iter().map(|counts| counts.map(told)).collect()
+        all.into_iter().map(told).collect()
     }
 
     fn sites_of(&self, rank: u32) -> &[Site] {
@@ -501,7 +537,7 @@ mod tests {
         let mut contigs_of = |from: usize| {
             let seq = &genome[from..from + 150];
             let pair = Pair { name: b"p", mates: [genuma_reads::Mate { seq, qual: seq }; 2] };
-            let (mut looking, seen) = (index.looking(), Seen::new(&index));
+            let (mut looking, seen) = (index.looking(), Seen::new(&index, 2));
             index.recruit(pair, 0, &seen, &mut looking, &mut hits).map(|kept| kept.contigs)
         };
         assert_eq!([550, many + 520, few + 520].map(&mut contigs_of), [Some(vec![0]), None, Some(vec![1])]);

@@ -8,7 +8,7 @@ use crate::recruit::Kept;
 use crate::slippage::{Rate, Repeat};
 use crate::tract::LONGEST_UNIT;
 use crate::weigh::Weighed;
-use genuma_reads::{NORMAL, TUMOUR};
+use genuma_reads::NORMAL;
 
 /// Copies of a unit from which its repeats are weighed by their length: homopolymers, longer units.
 const COPIES: [usize; 2] = [6, 3];
@@ -92,16 +92,16 @@ impl<'a> LengthChange<'a> {
     ) -> Option<LengthChange<'a>> {
         let (repeat, before) = changed_repeat(contig, f)?;
         let tumour = repeat.len();
-        let shown_in = |sample: u8| {
+        let shown_in = |normal: bool| {
             let mut shown: Vec<usize> = weighed
                 .iter()
-                .filter(|w| pairs[recruits[w.recruit].pair as usize].sample == sample)
+                .filter(|w| (pairs[recruits[w.recruit].pair as usize].sample == NORMAL) == normal)
                 .filter_map(|w| repeat.in_read(&contig.seq, &w.read.seq, &recruits[w.recruit].at))
                 .collect();
             shown.sort_unstable();
             shown
         };
-        let shown = shown_in(NORMAL);
+        let shown = shown_in(true);
         let all = shown.len() as f64;
         let own = shown.iter().filter(|&&l| l == tumour).count() as f64;
         let germline = |same: &&[usize]| same.len() >= 3 && same.len() as f64 >= GERMLINE * all;
@@ -116,7 +116,7 @@ impl<'a> LengthChange<'a> {
         }
         let slipped = shown.iter().filter(|l| !others.contains(l)).count() as f64;
         // A slip of another allele of the tumour would take its reads for its own, being nearer to them than the normal is.
-        let in_tumour = shown_in(TUMOUR);
+        let in_tumour = shown_in(false);
         let with_it = in_tumour.iter().filter(|&&l| l == tumour).count();
         let more = |same: &&[usize]| same.len() > with_it && !others.contains(&same[0]);
         let rivals: Vec<usize> = in_tumour.chunk_by(|a, b| a == b).filter(more).map(|s| s[0]).collect();

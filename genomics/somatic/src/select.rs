@@ -25,6 +25,17 @@ pub struct Pick {
     /// Where the samples part, how often the tumour has the root: the normal has it too, with another extension, and the
     /// tumour has this one more often than sequencing errors would make it. 0 inside novel sequence.
     pub depth: u32,
+    /// By which rule it was picked: of the tumour of this number alone, or of all tumours together, [`TOGETHER`]; counts and depth are what that
+    /// looked at. Several rules may pick one k-mer.
+    pub rule: u8,
+}
+
+/// The rule that adds up all tumours.
+pub const TOGETHER: u8 = 0;
+
+/// The picks of each k-mer, of picks that are sorted.
+pub fn by_kmer(picks: &[Pick]) -> impl Iterator<Item = &[Pick]> {
+    picks.chunk_by(|a, b| a.kmer == b.kmer)
 }
 
 impl Pick {
@@ -87,6 +98,7 @@ pub struct Select {
     /// Picks where the normal does not know the root, and how many of them are given out.
     unknown: AtomicU64,
     wanted: u64,
+    rule: u8,
 }
 
 /// Share of the tumour's depth, at its own depth, that contamination by the tumour may leave in the normal.
@@ -115,7 +127,13 @@ impl Select {
             strangers: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             wanted: u64::MAX,
+            rule: TUMOUR,
         }
+    }
+
+    /// The same under another number.
+    pub fn with_rule(self, rule: u8) -> Select {
+        Select { rule, ..self }
     }
 
     /// The same, which gives out about `wanted` picks at most where the normal does not know the root.
@@ -137,7 +155,17 @@ impl Select {
     /// Pushes the k-mers of a root that the tumour has often enough and the normal lacks, but for what contamination
     /// explains. Palindromic k-mers have no direction and cannot anchor a read: they are left out.
     pub fn root(&self, root: &RootCounters, picks: &mut Vec<Pick>) {
-        let total = |sample: u8| root.counts.iter().map(|c| c[sample as usize]).sum::<u32>();
+        self.root_of(root, |counts| *counts, picks);
+    }
+
+    /// The same of counters of more samples, of which `view` makes those of the normal and of the tumour.
+    pub fn root_of<const S: usize>(
+        &self,
+        root: &RootCounters<S>,
+        view: impl Fn(&[u32; S]) -> [u32; 2],
+        picks: &mut Vec<Pick>,
+    ) {
+        let total = |sample: u8| root.counts.iter().map(|c| view(c)[sample as usize]).sum::<u32>();
         let (in_normal, in_tumour) = (total(NORMAL), total(TUMOUR));
         if in_tumour < self.least {
             return;
@@ -148,7 +176,7 @@ impl Select {
         let amplified = f64::from(in_tumour) * self.ratio > AMPLIFIED * f64::from(in_normal);
         let parting_bar = if amplified { bar } else { bar.min(beyond_good_errors(f64::from(in_tumour))) };
         for (slot, counts) in root.counts.iter().enumerate() {
-            let (tumour, normal) = (counts[TUMOUR as usize], counts[NORMAL as usize]);
+            let [normal, tumour] = view(counts);
             if tumour < self.least {
                 continue;
             }
@@ -171,11 +199,11 @@ impl Select {
                     continue;
                 }
                 let depth = if parting { in_tumour } else { 0 };
-                picks.push(Pick { kmer: word.min(reverse), tumour, normal, depth });
+                picks.push(Pick { kmer: word.min(reverse), tumour, normal, depth, rule: self.rule });
             }
         }
         if in_normal >= SOLID && in_tumour >= SOLID {
-            let share = |c: &[u32; 2]| u64::from(c[0]) * u64::from(c[1]);
+            let share = |c: &[u32; S]| view(c).into_iter().map(u64::from).product::<u64>();
             // One read in sixteen may be wrong.
             let common = root.counts.iter().map(share).sum::<u64>();
             if common * 16 <= u64::from(in_normal) * u64::from(in_tumour) {
@@ -186,25 +214,24 @@ impl Select {
 }
 
 /// What the k-mer spectra say about the two samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Depths {
-    /// Occurrences of a k-mer that stands once in each haplotype of the genome, normal then tumour.
-    pub kmer: [f64; 2],
-    /// Share of the tumour's k-mer occurrences that are sequencing errors.
+    /// Occurrences of a k-mer that stands once in each haplotype of the genome, of the normal and of each tumour.
+    pub kmer: Vec<f64>,
+    /// Share of the tumours' k-mer occurrences that are sequencing errors.
     pub error_share: f64,
 }
 
 impl Depths {
     /// Reads the depth off each spectrum: the highest peak beyond the valley that follows the errors.
-    pub fn of(spectra: &[Vec<u64>; 2]) -> Depths {
-        let kmer = [peak(&spectra[0]), peak(&spectra[1])];
-        let tumour = &spectra[TUMOUR as usize];
-        let valley = valley(tumour);
-        let weigh = |range: &[u64], from: usize| -> f64 {
-            range.iter().enumerate().map(|(m, &n)| (m + from) as f64 * n as f64).sum()
-        };
-        let all = weigh(tumour, 0).max(1.0);
-        Depths { kmer, error_share: weigh(&tumour[..valley], 0) / all }
+    pub fn of(spectra: &[Vec<u64>]) -> Depths {
+        let kmer = spectra.iter().map(|spectrum| peak(spectrum)).collect();
+        let weigh = |range: &[u64]| -> u64 { range.iter().zip(0u64..).map(|(n, m)| m * n).sum() };
+        let tumours = spectra.iter().skip(TUMOUR.into());
+        let (errors, all) = tumours.fold((0, 0), |(errors, all), tumour| {
+            (errors + weigh(&tumour[..valley(tumour)]), all + weigh(tumour))
+        });
+        Depths { kmer, error_share: errors as f64 / all.max(1) as f64 }
     }
 }
 

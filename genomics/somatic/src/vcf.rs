@@ -7,8 +7,9 @@ use genuma_reads::fasta::Reference;
 
 use crate::change::{Breakend, Change, Side};
 use crate::event::{Class, Event};
-use crate::genotype::{Filter, Genotype, Support};
+use crate::genotype::{Filter, Genotype, Own, Support};
 use crate::locus::Call;
+use crate::samples::Samples;
 
 /// One data line, ready to be sorted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +25,7 @@ pub struct Line {
 }
 
 /// The header (section 1.2), `#CHROM` line included.
-pub fn header(genome: &Reference, command: &str) -> String {
+pub fn header(genome: &Reference, samples: &Samples, command: &str) -> String {
     let mut h = String::from("##fileformat=VCFv4.3\n");
     let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(h, "##genumaCommand={command}");
@@ -58,13 +59,22 @@ pub fn header(genome: &Reference, command: &str) -> String {
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left side of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right side of an insertion\">\n",
+    ));
+    if samples.several() {
+        h.push_str("##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"How many of the tumours have the change: those of genotype 0/1\">\n");
+    }
+    h.push_str(concat!(
         "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype: 0/1 in the tumour says the allele is there, not how many copies\">\n",
         "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Read pairs for each allele, PCR copies counted once\">\n",
         "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Read pairs that tell the alleles apart\">\n",
         "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Share of pairs with the tumour allele\">\n",
         "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first of the records on one haplotype\">\n",
-        "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n",
+        "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT",
     ));
+    for name in samples.names() {
+        let _ = write!(h, "\t{name}");
+    }
+    h.push('\n');
     h
 }
 
@@ -265,7 +275,7 @@ impl Writer<'_> {
     }
 
     fn line(&self, c: Columns, event: &Event, call: &Call) -> Line {
-        let Genotype { normal, tumour, quality, filters } = &call.genotype;
+        let Genotype { normal, tumour, tumours, quality, filters } = &call.genotype;
         let filter = if filters.is_empty() {
             "PASS".to_owned()
         } else {
@@ -279,8 +289,18 @@ impl Writer<'_> {
             Some(first) => ("0|1", ":PS", format!(":{}", first + 1), ":."),
             None => ("0/1", "", String::new(), ""),
         };
+        let shared = match tumours.iter().filter(|tumour| tumour.has).count() {
+            _ if tumours.is_empty() => String::new(),
+            n => format!(";SHARED={n}"),
+        };
+        let one = [Own { support: *tumour, has: true }];
+        let mut columns = String::new();
+        for Own { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
+            let (genotype, own) = if *has { (genotype, &*own) } else { ("0/0", none) };
+            let _ = write!(columns, "\t{}{own}", sample(support, genotype));
+        }
         let text = format!(
-            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}\tGT:AD:DP:AF{key}\t{}{none}\t{}{own}",
+            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}{shared}\tGT:AD:DP:AF{key}\t{}{none}{columns}",
             self.genome.contigs[c.chrom].name,
             c.pos,
             c.id,
@@ -291,7 +311,6 @@ impl Writer<'_> {
             c.info,
             call.locus + 1,
             sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
-            sample(tumour, genotype),
         );
         Line { chrom: c.chrom, pos: c.pos, end: c.end, text }
     }

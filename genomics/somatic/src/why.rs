@@ -16,7 +16,7 @@ use crate::gather::Followed;
 use crate::label::hits;
 use crate::locus::{Call, Locus};
 use crate::place::Placed;
-use crate::select::Pick;
+use crate::select::{Pick, by_kmer};
 use crate::sought::{KmerHit, Looking, Sought};
 use crate::tract;
 use crate::worth::Unworthy;
@@ -164,7 +164,7 @@ impl Why {
             hits(mate.seq, &self.sought, looking, found);
         }
         for hit in found.iter() {
-            self.counts[hit.rank as usize][usize::from(sample)].fetch_add(1, Relaxed);
+            self.counts[hit.rank as usize][usize::from(sample != NORMAL)].fetch_add(1, Relaxed);
         }
     }
 
@@ -187,7 +187,9 @@ impl Why {
             )];
             let pick = |&r: &u32| {
                 let kmer = self.kmers[r as usize];
-                picks.binary_search_by_key(&kmer, |p| p.kmer).ok().map(|at| &picks[at])
+                let same = &picks[picks.partition_point(|p| p.kmer < kmer)..];
+                let same = &same[..same.iter().take_while(|p| p.kmer == kmer).count()];
+                same.iter().find(|p| p.parting()).or(same.first())
             };
             let found: Vec<&Pick> = asked.own.iter().filter_map(pick).collect();
             let parting = found.iter().filter(|p| p.parting()).count();
@@ -214,9 +216,8 @@ impl Why {
 
     /// Which of the picks are of its own, by question.
     pub fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
-        let rank = |&r: &u32| {
-            picks.binary_search_by_key(&self.kmers[r as usize], |p| p.kmer).ok().map(|at| at as u32)
-        };
+        let kmers: Vec<u64> = by_kmer(picks).map(|same| same[0].kmer).collect();
+        let rank = |&r: &u32| kmers.binary_search(&self.kmers[r as usize]).ok().map(|at| at as u32);
         self.asked.iter().map(|asked| asked.own.iter().filter_map(rank).collect()).collect()
     }
 

@@ -120,7 +120,7 @@ impl Planter {
 
 /// What the reads say of the first change of a contig.
 struct Weighed {
-    votes: [Vec<Vote>; 2],
+    votes: Vec<Vec<Vote>>,
     kind: Kind,
     molecules: [u32; 2],
 }
@@ -133,19 +133,19 @@ impl Weighed {
 
     /// Pairs beyond the first of their molecule.
     fn copies(&self) -> [u32; 2] {
-        self.votes.each_ref().map(|own| own.iter().map(|v| u32::from(v.copies)).sum())
+        [0, 1].map(|sample: usize| self.votes[sample].iter().map(|v| u32::from(v.copies)).sum())
     }
 
     fn judged(&self) -> Genotype {
         let params = Params { kind: self.kind, molecules: self.molecules, ..Params::default() };
-        judge(&self.votes[0], &self.votes[1], params)
+        judge(&self.votes[0], &self.votes[1..], params)
     }
 }
 
 /// The pairs that are recruited for a contig, and the contig with them.
 fn recruit(compared: &Compared, genome: &Reference, pairs: &[Labelled]) -> (Vec<Kept>, Locus) {
     let index = Index::of(Wanted::among(&mut vec![compared.clone()], K, Some(genome), 1));
-    let (seen, mut looking, mut found) = (Seen::new(&index), Looking::new(K), Vec::new());
+    let (seen, mut looking, mut found) = (Seen::new(&index, 2), Looking::new(K), Vec::new());
     let mut kept: Vec<Kept> = pairs
         .iter()
         .filter_map(|p| lend(p, |lent| index.recruit(lent, p.sample, &seen, &mut looking, &mut found)))
@@ -471,7 +471,7 @@ fn what_sequencers_hardly_make_needs_fewer_molecules() {
     let reasons = |kind, molecules| {
         let mut tumour = ballot(10, molecules);
         tumour.iter_mut().for_each(|v| v.log_odds = v.log_odds.signum() * 13.0);
-        judge(&ballot(30, 0), &tumour, Params { kind, ..Params::default() }).filters
+        judge(&ballot(30, 0), &[tumour], Params { kind, ..Params::default() }).filters
     };
     assert!(reasons(Kind::Common, FEWEST_PAIRS - 1).contains(&Filter::FewReads));
     assert!(!reasons(Kind::Common, FEWEST_PAIRS).contains(&Filter::FewReads));
@@ -583,7 +583,7 @@ fn ballot(reference: usize, alternative: usize) -> Vec<Vote> {
 }
 
 fn reasons(normal: &[Vote], tumour: &[Vote]) -> Vec<Filter> {
-    judge(normal, tumour, Params::default()).filters.into_iter().collect()
+    judge(normal, &[tumour.to_vec()], Params::default()).filters.into_iter().collect()
 }
 
 #[test]
@@ -591,7 +591,7 @@ fn clear_somatic_changes_pass() {
     for (reference, alternative) in [(15, 15), (22, 8), (24, 6), (0, 30), (40, 10)] {
         let (mut normal, mut tumour) = (ballot(30, 0), ballot(reference, alternative));
         (normal[3].copies, tumour[1].copies, tumour[2].copies) = (1, 1, 1);
-        let judged = judge(&normal, &tumour, Params::default());
+        let judged = judge(&normal, &[tumour], Params::default());
         assert!(judged.filters.is_empty(), "{reference} {alternative}: {judged:?}");
         assert_eq!((judged.normal.reference, judged.normal.alternative, judged.normal.copies), (30, 0, 1));
         assert_eq!(
@@ -601,7 +601,7 @@ fn clear_somatic_changes_pass() {
         assert_eq!((judged.tumour.copies, judged.tumour.forward), (2, (alternative / 2) as u32));
     }
     // More support is more quality, where the normal is deep enough to rule a germline variant out.
-    let quality = |n: usize| judge(&ballot(300, 0), &ballot(30 - n, n), Params::default()).quality;
+    let quality = |n: usize| judge(&ballot(300, 0), &[ballot(30 - n, n)], Params::default()).quality;
     assert!((3..15).all(|n| quality(n) <= quality(n + 1)));
 }
 
@@ -648,7 +648,7 @@ fn thin_support_is_named() {
     // Votes that say too little count for neither.
     let unsure: Vec<Vote> =
         ballot(15, 15).into_iter().map(|v| Vote { log_odds: v.log_odds / 9.0, ..v }).collect();
-    let judged = judge(&clean, &unsure, Params::default());
+    let judged = judge(&clean, &[unsure], Params::default());
     assert_eq!(judged.tumour.depth(), 0);
     assert!(judged.filters.contains(&Filter::FewReads) && judged.filters.contains(&Filter::LowQuality));
 }
@@ -656,8 +656,9 @@ fn thin_support_is_named() {
 #[test]
 fn a_normal_that_cannot_tell_at_a_tandem_copy_speaks_by_its_depth() {
     // No molecule of the normal tells the alleles apart, but forty are there, none with the tumour's.
-    let with =
-        |kind, molecules| judge(&[], &ballot(0, 12), Params { kind, molecules, ..Params::default() }).filters;
+    let with = |kind, molecules| {
+        judge(&[], &[ballot(0, 12)], Params { kind, molecules, ..Params::default() }).filters
+    };
     assert!(with(Kind::Rare, [0, 40]).contains(&Filter::NormalDepth));
     assert!(!with(Kind::Rare, [40, 40]).contains(&Filter::NormalDepth));
     // At a repeat reads may end in it and tell no length: that they do not show the tumour's says nothing.
@@ -707,7 +708,7 @@ fn no_reads_at_all_are_no_call() {
     assert_eq!((judged.quality, judged.tumour.fraction()), (0.0, 0.0));
     assert!(judged.filters.contains(&Filter::LowQuality) && judged.filters.contains(&Filter::NormalDepth));
     let repeat = Params { mapq: 0, ..Params::default() };
-    assert!(judge(&ballot(30, 0), &ballot(15, 15), repeat).filters.contains(&Filter::Repeat));
+    assert!(judge(&ballot(30, 0), &[ballot(15, 15)], repeat).filters.contains(&Filter::Repeat));
 }
 
 /// Reads of a sequence, some bases misread, all of one quality.
@@ -777,4 +778,94 @@ fn reads_of_another_place_say_nothing_of_errors() {
     let seq = rng.sequence(4000);
     let strange = misread(&seq, 500, 37, |i, at, base| ((i + at) % 8 == 0).then(|| other(base)));
     assert_eq!(tally(&seq, &strange, true), Tally::default());
+}
+
+/// What is judged of several tumours, and which of them have the change.
+fn together(normal: &[Vote], tumours: &[Vec<Vote>]) -> (Genotype, Vec<bool>) {
+    let judged = judge(normal, tumours, Params::default());
+    let has = judged.tumours.iter().map(|own| own.has).collect();
+    (judged, has)
+}
+
+#[test]
+fn a_change_that_is_seldom_in_one_tumour_counts_beside_another_where_it_is_frequent() {
+    let (normal, seldom, frequent) = (ballot(30, 0), ballot(38, 2), ballot(28, 12));
+    assert!(reasons(&normal, &seldom).contains(&Filter::FewReads));
+    let (both, has) = together(&normal, &[seldom.clone(), frequent.clone()]);
+    assert!(both.filters.is_empty(), "{both:?}");
+    assert_eq!(has, [true, true]);
+    assert_eq!((both.tumours[0].support.alternative, both.tumours[1].support.alternative), (2, 12));
+    assert_eq!((both.tumour.reference, both.tumour.alternative), (66, 14));
+    // Two molecules here and one there are three.
+    let (few, has) = together(&normal, &[ballot(28, 2), ballot(29, 1)]);
+    assert!(few.filters.is_empty(), "{few:?}");
+    assert_eq!(has, [true, true]);
+    let (two, _) = together(&normal, &[ballot(29, 1), ballot(29, 1)]);
+    assert!(two.filters.contains(&Filter::FewReads));
+}
+
+#[test]
+fn a_tumour_without_a_change_does_not_take_it_from_another() {
+    let (normal, frequent) = (ballot(30, 0), ballot(28, 12));
+    let alone = judge(&normal, &[frequent.clone()], Params::default());
+    assert!(alone.tumours.is_empty());
+    let (both, has) = together(&normal, &[ballot(40, 0), frequent.clone(), ballot(60, 0)]);
+    assert!(both.filters.is_empty(), "{both:?}");
+    assert_eq!(has, [false, true, false]);
+    // A germline variant would be in all of them.
+    assert!(both.quality > alone.quality, "{} for {}", both.quality, alone.quality);
+    // No reads say nothing.
+    let (none, has) = together(&normal, &[frequent.clone(), Vec::new()]);
+    assert_eq!((none.filters.is_empty(), has), (true, vec![true, false]));
+    // One molecule of few is a share of the change, one of many an error.
+    assert_eq!(together(&normal, &[ballot(29, 1), frequent.clone()]).1, [true, true]);
+    assert_eq!(together(&normal, &[ballot(399, 1), frequent]).1, [false, true]);
+}
+
+#[test]
+fn a_germline_variant_is_one_in_all_tumours() {
+    let (judged, _) = together(&ballot(15, 15), &[ballot(15, 15), ballot(20, 10)]);
+    assert!(judged.filters.contains(&Filter::Germline) && judged.quality < 8.0);
+    // A normal that has a molecule of it is like the tumour that has two, and unlike the other.
+    let normal = ballot(29, 1);
+    assert!(reasons(&normal, &ballot(38, 2)).contains(&Filter::TumourInNormal));
+    assert!(!together(&normal, &[ballot(38, 2), ballot(20, 20)]).0.filters.contains(&Filter::TumourInNormal));
+}
+
+#[test]
+fn the_order_of_tumours_decides_nothing() {
+    let mut rng = Rng(77);
+    for _ in 0..50 {
+        let mut tumour = || {
+            let (reference, alternative) = (rng.within(0..40), rng.within(0..12));
+            let mut votes = ballot(reference, alternative);
+            votes.iter_mut().for_each(|vote| vote.log_odds *= 0.5 + rng.within(0..100) as f64 / 100.0);
+            votes
+        };
+        let (normal, [a, b, c]) = (ballot(30, 0), [0; 3].map(|_| tumour()));
+        let (one, has) = together(&normal, &[a.clone(), b.clone(), c.clone()]);
+        let (other, turned) = together(&normal, &[c, a, b]);
+        assert_eq!(one.quality.to_bits(), other.quality.to_bits());
+        assert_eq!((one.tumour, one.filters), (other.tumour, other.filters));
+        assert_eq!(has, [turned[1], turned[2], turned[0]]);
+    }
+}
+
+#[test]
+fn which_tumour_comes_first_does_not_show_in_the_order_of_pairs() {
+    let kept = |sample: u8, name: &str, id: u64| Kept {
+        sample,
+        name: name.into(),
+        mates: [0; 2].map(|_| genuma_somatic::packed::Read { seq: b"ACGT".to_vec(), qual: vec![30; 4] }),
+        id,
+        contigs: vec![0],
+    };
+    let names = |first: u8, second: u8| {
+        let mut pairs =
+            vec![kept(first, "b", 1), kept(second, "a", 2), kept(0, "z", 3), kept(second, "c", 4)];
+        pairs.sort_unstable();
+        pairs.into_iter().map(|pair| pair.id).collect::<Vec<u64>>()
+    };
+    assert_eq!(names(1, 2), [3, 2, 1, 4]);
+    assert_eq!(names(2, 1), names(1, 2));
 }

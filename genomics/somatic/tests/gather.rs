@@ -49,10 +49,10 @@ impl World {
         let work = tempfile::tempdir().unwrap();
         let pick = |(&kmer, &rank): (&u64, &u32)| {
             let depth = if self.interesting.parting[rank as usize] { 20 } else { 0 };
-            Pick { kmer, tumour: 20, normal: 0, depth }
+            Pick { kmer, tumour: 20, normal: 0, depth, rule: TUMOUR }
         };
         let picks = self.interesting.ranks.iter().map(pick).collect();
-        let with = Gather { picks, k: K, threads, memory, work: work.path(), followed };
+        let with = Gather { picks, tumours: 1, k: K, threads, memory, work: work.path(), followed };
         let gathering = Gathering::new(with);
         self.pairs.iter().for_each(|pair| gathering.put(pair.clone()).unwrap());
         gathering.assemble().unwrap()

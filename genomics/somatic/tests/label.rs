@@ -40,7 +40,7 @@ impl Changed {
         ranks
             .map(|(&kmer, &rank)| {
                 let parts = self.interesting.parting[rank as usize];
-                Pick { kmer, tumour: 8, normal: 0, depth: if parts { depth } else { 0 } }
+                Pick { kmer, tumour: 8, normal: 0, depth: if parts { depth } else { 0 }, rule: TUMOUR }
             })
             .collect()
     }
@@ -58,9 +58,9 @@ fn believe(labelled: Vec<Labelled>, picks: &[Pick], k: u32) -> Believed {
     let all = labelled.len();
     let mut pairs = label::molecules(labelled);
     let copies = all - pairs.len();
-    let carriers = Carriers::none(picks.len());
+    let carriers = Carriers::none(picks.len(), 1);
     carriers.count(&pairs);
-    let parting = carriers.parting(picks, pairs.len() as f64 / all as f64);
+    let parting = carriers.parting(picks, &[pairs.len() as f64 / all as f64; 2]);
     let errors = label::believe(&mut pairs, &carriers, &parting, k);
     Believed { pairs, parting, copies, errors }
 }
@@ -124,8 +124,11 @@ fn a_row_longer_than_a_wrong_base_makes_is_novel_sequence() {
         pair(&format!("p{i}"), TUMOUR, mates)
     };
     let pairs = interesting.label((0..8).map(inside).collect());
-    let picks: Vec<Pick> =
-        interesting.ranks.keys().map(|&kmer| Pick { kmer, tumour: 8, normal: 0, depth: 0 }).collect();
+    let picks: Vec<Pick> = interesting
+        .ranks
+        .keys()
+        .map(|&kmer| Pick { kmer, tumour: 8, normal: 0, depth: 0, rule: TUMOUR })
+        .collect();
     let believed = believe(pairs.clone(), &picks, K);
     // Only k-mers that a single molecule has are gone.
     assert!(hits(&believed.pairs) * 10 > hits(&pairs) * 9);
@@ -166,7 +169,7 @@ fn a_spelled_repeat_stands_for_itself() {
         for p in &mut pairs {
             p.hits = [vec![KmerHit { at: 20, span: 80, rank: 0, forward: true }], Vec::new()];
         }
-        let picks = [Pick { kmer: 1, tumour: 8, normal: 0, depth }];
+        let picks = [Pick { kmer: 1, tumour: 8, normal: 0, depth, rule: TUMOUR }];
         let believed = believe(pairs, &picks, K);
         (hits(&believed.pairs), believed.parting)
     };
@@ -202,4 +205,30 @@ fn copies_meet_whichever_end_they_are_read_from() {
     // Mates with few bases or none have a start, too.
     let of = |mates: [&[u8]; 2]| pair("p", TUMOUR, mates.map(<[u8]>::to_vec)).start();
     assert_eq!(of([b"", b"ACG"]), of([b"ACG", b""]));
+}
+
+#[test]
+fn each_tumour_is_held_to_its_own_errors() {
+    // Two molecules of the first tumour, one of the second; 300 and 40 deep.
+    let pair = |i: usize, sample: u8| {
+        let mut rng = Rng(i as u64 + 900);
+        let mut pair = pair(&format!("p{i}"), sample, [rng.sequence(READ), rng.sequence(READ)]);
+        pair.hits[0] = vec![KmerHit { at: 20, span: K, rank: 0, forward: true }];
+        pair
+    };
+    let pairs = [pair(0, 1), pair(1, 1), pair(2, 2), pair(3, 2), pair(4, 2)];
+    let carriers = Carriers::none(1, 2);
+    carriers.count(&pairs);
+    let parting = |picks: &[(u8, u32)]| {
+        let pick = |&(rule, depth)| Pick { kmer: 1, tumour: 9, normal: 0, depth, rule };
+        let picks: Vec<Pick> = picks.iter().map(pick).collect();
+        let parting = carriers.parting(&picks, &[1.0; 3]);
+        assert_eq!(parting.len(), 1, "one k-mer");
+        parting[0]
+    };
+    assert!(!parting(&[(1, 300)]), "two of three hundred are errors");
+    assert!(parting(&[(2, 40)]), "three of forty are not");
+    assert!(parting(&[(1, 300), (2, 40)]));
+    assert!(!parting(&[(0, 900)]), "five of nine hundred are errors");
+    assert!(parting(&[(0, 80)]), "all five");
 }

@@ -186,7 +186,7 @@ fn errors_raise_the_bar_with_depth() {
     assert_eq!(picks(&repeat(4)), [(4, 0, true)]);
     assert_eq!(picks(&repeat(3)), []);
     // Whether it is a repeat is known when the depths are.
-    let few = Pick { kmer: 0, tumour: 4, normal: 0, depth: 1300 };
+    let few = Pick { kmer: 0, tumour: 4, normal: 0, depth: 1300, rule: TUMOUR };
     assert!(few.wants_good_bases() && few.in_repeat(100.0) && !few.in_repeat(500.0));
     assert!(!Pick { tumour: 9, ..few }.wants_good_bases());
     // Where the tumour alone is deep, nothing is a repeat.

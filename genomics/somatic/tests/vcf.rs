@@ -9,8 +9,9 @@ use common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::event::{Class, Event};
-use genuma_somatic::genotype::{Filter, Genotype, Kind, Support};
+use genuma_somatic::genotype::{Filter, Genotype, Kind, Own, Support};
 use genuma_somatic::locus::Call;
+use genuma_somatic::samples::Samples;
 use genuma_somatic::vcf::{header, lines};
 
 const L: Side = Side::Left;
@@ -25,7 +26,7 @@ fn reference(seqs: &[(&str, &[u8])]) -> Reference {
 fn call(change: Change) -> Call {
     let normal = Support { reference: 30, ..Support::default() };
     let tumour = Support { reference: 15, alternative: 5, ..Support::default() };
-    let genotype = Genotype { normal, tumour, quality: 87.65, filters: BTreeSet::new() };
+    let genotype = Genotype { normal, tumour, quality: 87.65, ..Genotype::default() };
     Call {
         change,
         kind: Kind::Common,
@@ -235,7 +236,7 @@ fn lines_come_by_place() {
 #[test]
 fn every_word_used_is_described_in_the_header() {
     let (genome, _) = rearranged();
-    let header = header(&genome, "genuma call");
+    let header = header(&genome, &Samples::default(), "genuma call");
     assert!(header.starts_with("##fileformat=VCFv4.3\n"));
     assert!(header.contains("##contig=<ID=13,length=124000>\n"));
     assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
@@ -307,7 +308,7 @@ fn bcftools_accepts_every_class() {
     let folder = tempfile::tempdir().unwrap();
     let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
     let body: String = data.iter().map(|l| format!("{}\n", l.text)).collect();
-    std::fs::write(&vcf, header(&genome, "genuma call") + &body).unwrap();
+    std::fs::write(&vcf, header(&genome, &Samples::default(), "genuma call") + &body).unwrap();
     genome.write(&fasta).unwrap();
     let run = |args: &[&str]| {
         let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
@@ -328,4 +329,35 @@ fn bcftools_accepts_every_class() {
     run(&["stats"]);
     let normalised = run(&["norm", "--check-ref", "e", "-f", fasta.to_str().unwrap()]);
     assert_eq!(normalised.lines().filter(|l| !l.starts_with('#')).count(), data.len());
+}
+
+#[test]
+fn several_tumours_have_a_column_each() {
+    let (genome, _) = rearranged();
+    let samples = Samples::of([Some("relapse".to_owned()), None, None]);
+    assert_eq!(samples.names(), ["NORMAL", "relapse", "TUMOR_2", "TUMOR_3"]);
+    assert_eq!([0, 1, 3].map(|sample| samples.word(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
+    let header = header(&genome, &samples, "genuma call");
+    assert!(header.ends_with("FORMAT\tNORMAL\trelapse\tTUMOR_2\tTUMOR_3\n"));
+    assert!(header.contains("##INFO=<ID=SHARED,Number=1,Type=Integer,"));
+    let base = genome.contigs[0].seq[500];
+    let mut event = event(Class::Snv, [allele(500, &[base], &[Rng(3).another(base)])]);
+    let own = |reference, alternative, has| Own {
+        support: Support { reference, alternative, ..Support::default() },
+        has,
+    };
+    event.calls[0].genotype.tumours = vec![own(38, 2, true), own(28, 12, true), own(40, 0, false)];
+    let columns = |event: &Event| {
+        let line = lines(std::slice::from_ref(event), &genome).remove(0).text;
+        let columns: Vec<String> = line.split('\t').map(str::to_owned).collect();
+        assert!(columns[7].ends_with(";SHARED=2"), "{line}");
+        columns[8..].to_vec()
+    };
+    let whole =
+        ["GT:AD:DP:AF", "0/0:30,0:30:0.000", "0/1:38,2:40:0.050", "0/1:28,12:40:0.300", "0/0:40,0:40:0.000"];
+    assert_eq!(columns(&event), whole);
+    event.phase_set = Some(99);
+    let phased = columns(&event);
+    assert_eq!(phased[0], "GT:AD:DP:AF:PS");
+    assert_eq!(phased[3..], ["0|1:28,12:40:0.300:100", "0/0:40,0:40:0.000:."]);
 }

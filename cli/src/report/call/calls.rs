@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use genuma_somatic::event::Class;
-use genuma_somatic::genotype::{Filter, Support};
+use genuma_somatic::genotype::{Filter, Own, Support};
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use serde_json::{Value, json};
 
@@ -68,7 +68,9 @@ pub fn show(outcome: &Outcome) -> Shown {
 fn row(n: usize, call: &Reported) -> String {
     let mut html = String::new();
     let class = if call.filters.is_empty() { "call" } else { "call filtered" };
-    let _ = write!(html, r#"<tr class="{class}" id="call-{}" data-n="{n}">"#, escape(&call.id));
+    let has: Vec<&str> = call.tumours.iter().map(|own| if own.has { "1" } else { "0" }).collect();
+    let has = if has.is_empty() { String::new() } else { format!(r#" data-has="{}""#, has.concat()) };
+    let _ = write!(html, r#"<tr class="{class}" id="call-{}" data-n="{n}"{has}>"#, escape(&call.id));
     let place = format!("{}:{}", call.chrom, grouped(call.pos));
     let _ = write!(
         html,
@@ -100,15 +102,31 @@ fn row(n: usize, call: &Reported) -> String {
         }
         html.push_str("</td>");
     }
-    let _ = writeln!(
+    let copies: String = call.tumours.iter().map(|own| format!(" {}", own.support.copies)).collect();
+    let _ = write!(
         html,
-        r#"<td class="id" data-contig="{}" data-copies="{} {}">{}</td></tr>"#,
+        r#"<td class="id" data-contig="{}" data-copies="{} {}{copies}">{}</td>"#,
         escape(&call.contig),
         call.normal.copies,
         call.tumour.copies,
         escape(&call.id)
     );
+    for own in &call.tumours {
+        html.push_str(&of_tumour(own));
+    }
+    html.push_str("</tr>\n");
     html
+}
+
+/// `0.47 18 / 38` of one of several tumours; faded where it has not the change.
+fn of_tumour(own: &Own) -> String {
+    let (support, fraction) = (&own.support, own.support.fraction());
+    format!(
+        r#"<td class="n{}" data-v="{fraction:.4}"><i class="share" style="--share:{fraction:.3}"></i>{fraction:.2} <span class="of" data-pairs="{1} {2}">{1} / {2}</span></td>"#,
+        if own.has { "" } else { " absent" },
+        support.alternative,
+        support.depth(),
+    )
 }
 
 /// `18 / 38`: pairs with the change of all that tell.
@@ -172,8 +190,8 @@ fn shortened(bases: &str) -> String {
     }
 }
 
-/// `[normal, tumour, from, to, [[flags, from, cells], …]]`; flags: sample + 2·(1 normal's allele, 2 tumour's, 0
-/// unclear) + 8·forward + 16·copy.
+/// `[normal, tumour, from, to, [[flags, from, cells], …]]`; flags: 1 unless of the normal + 2·(1 normal's allele, 2 tumour's, 0
+/// unclear) + 8·forward + 16·copy + 32·(number of the tumour, from 0).
 fn picture(picture: &Picture) -> Value {
     let flags = |row: &Row| {
         let allele = match row.alternative {
@@ -181,7 +199,9 @@ fn picture(picture: &Picture) -> Value {
             Some(false) => 1,
             Some(true) => 2,
         };
-        u32::from(row.sample) + 2 * allele + 8 * u32::from(row.forward) + 16 * u32::from(row.copy)
+        let tumour = u32::from(row.sample).saturating_sub(1);
+        let sample = u32::from(row.sample != 0) + 32 * tumour;
+        sample + 2 * allele + 8 * u32::from(row.forward) + 16 * u32::from(row.copy)
     };
     let mut rows: Vec<&Row> = picture.rows.iter().collect();
     rows.sort_by_key(|r| Reverse(r.alternative));

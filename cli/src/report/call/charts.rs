@@ -1,8 +1,10 @@
 //! The plots of a call.
 
+use genuma_kmers::MAX_SAMPLES;
 use genuma_somatic::event::Class;
 use genuma_somatic::outcome::{Outcome, Reported};
 
+use super::{name_of, tumours};
 use crate::report::markup::{counted, grouped, short};
 use crate::report::plot::{self, Axis, Bar, Field, Key, SMALL, figure};
 
@@ -10,8 +12,9 @@ use crate::report::plot::{self, Axis, Bar, Field, Key, SMALL, figure};
 pub const CLASSES: [Class; 8] =
     [Class::Snv, Class::Mnv, Class::Indel, Class::Del, Class::Ins, Class::Dup, Class::Inv, Class::Bnd];
 
-const NORMAL: Key<'static> = Key { style: "normal", name: "Normal" };
-const TUMOUR: Key<'static> = Key { style: "tumour", name: "Tumour" };
+/// Classes of the samples in the style sheet.
+const SAMPLES: [&str; MAX_SAMPLES] =
+    ["normal", "tumour", "tumour t2", "tumour t3", "tumour t4", "tumour t5", "tumour t6", "tumour t7"];
 const SUBSTITUTION: Key<'static> = Key { style: "snv", name: "SNV, MNV" };
 const INDEL: Key<'static> = Key { style: "indel", name: "Indel" };
 const STRUCTURAL: Key<'static> = Key { style: "sv", name: "Structural" };
@@ -32,8 +35,9 @@ pub fn charts(outcome: &Outcome) -> String {
     [
         spectrum(outcome),
         per_class(calls),
-        fractions(calls),
+        fractions(outcome),
         both_samples(calls),
+        tumours_beside(outcome),
         qualities(calls),
         reasons(calls),
     ]
@@ -45,11 +49,14 @@ fn passed(call: &Reported) -> bool {
 }
 
 fn spectrum(outcome: &Outcome) -> String {
-    let depths = outcome.depths.kmer;
-    let last = (depths[0].max(depths[1]) * 3.0).ceil().max(10.0);
+    let depths = &outcome.depths.kmer;
+    let last = (depths.iter().copied().fold(0.0, f64::max) * 3.0).ceil().max(10.0);
     let shown = |sample: usize| outcome.spectra[sample].iter().take(last as usize + 1);
+    let keys: Vec<Key<'_>> = (0..depths.len().min(outcome.spectra.len()))
+        .map(|sample| Key { style: SAMPLES[sample], name: name_of(&outcome.samples, sample) })
+        .collect();
     // The height of the peak that is not the errors'.
-    let peak = (0..2)
+    let peak = (0..keys.len())
         .flat_map(|s| shown(s).skip(((depths[s] * 0.4) as usize).max(2)))
         .max()
         .map_or(1.0, |&n| n.max(1) as f64);
@@ -58,10 +65,10 @@ fn spectrum(outcome: &Outcome) -> String {
         Axis::linear(last, "times a k-mer is seen", |n| grouped(n as u64)),
         Axis::linear(peak * 1.3, "distinct k-mers", short),
     );
-    for (sample, key) in [(0, NORMAL), (1, TUMOUR)] {
+    for (sample, &key) in keys.iter().enumerate() {
         field.curve(key, shown(sample).enumerate().skip(1).map(|(m, &n)| (m as f64, n as f64)));
     }
-    for (sample, key) in [(0, NORMAL), (1, TUMOUR)] {
+    for (sample, &key) in keys.iter().enumerate() {
         field.mark(
             key,
             depths[sample],
@@ -73,7 +80,7 @@ fn spectrum(outcome: &Outcome) -> String {
         "How deep the samples were read",
         "The peak is the depth at which each sample covers its genome. k-mers seen once or twice are mostly \
          sequencing errors; they leave the plot at the top.",
-        &[NORMAL, TUMOUR],
+        &keys,
         &field.finish("k-mer spectrum of the normal and the tumour"),
     )
 }
@@ -100,29 +107,72 @@ fn highest(stacks: &[Vec<(Key<'static>, u64)>]) -> f64 {
     stacks.iter().map(|s| s.iter().map(|x| x.1).sum::<u64>()).max().unwrap_or(0).max(4) as f64
 }
 
-fn fractions(calls: &[Reported]) -> String {
+/// The allele fractions in the tumour, in each if there are several.
+fn fractions(outcome: &Outcome) -> String {
+    let calls = outcome.calls.iter().filter(|c| passed(c));
+    let several = tumours(outcome);
+    if several.is_empty() {
+        return fractions_in("the tumour", calls, |c| c.tumour.fraction());
+    }
+    let of_one = |(t, name): (usize, &String)| {
+        let own = calls.clone().filter(|c| c.tumours.get(t).is_some_and(|own| own.has));
+        fractions_in(name, own, |c| c.tumours[t].support.fraction())
+    };
+    several.iter().enumerate().map(of_one).collect()
+}
+
+fn fractions_in<'a>(
+    tumour: &str,
+    calls: impl Iterator<Item = &'a Reported>,
+    fraction: impl Fn(&Reported) -> f64,
+) -> String {
     const COLUMNS: usize = 40;
     let keys = [SUBSTITUTION, INDEL, STRUCTURAL];
-    let stacks =
-        stacks(calls.iter().filter(|c| passed(c)), &keys, COLUMNS, |c| (c.tumour.fraction(), key(c.class)));
+    let stacks = stacks(calls, &keys, COLUMNS, |c| (fraction(c), key(c.class)));
     let mut field = Field::new(
         SMALL,
-        Axis::linear(1.0, "share of the tumour's read pairs with the change", |n| format!("{n:.1}")),
+        Axis::linear(1.0, "share of its read pairs with the change", |n| format!("{n:.1}")),
         Axis::linear(highest(&stacks) * 1.08, "calls", |n| grouped(n as u64)),
     );
     field.columns(1.0 / COLUMNS as f64, &stacks);
     figure(
-        "Allele fractions in the tumour",
+        &format!("Allele fractions in {tumour}"),
         "PASS calls. Heterozygous changes of all tumour cells pile up at half the purity; subclones lie lower.",
         &keys,
-        &field.finish("Histogram of tumour allele fractions of PASS calls by class"),
+        &field.finish(&format!("Histogram of allele fractions in {tumour} of PASS calls by class")),
     )
 }
 
+/// Of several tumours each after the first beside the first: each call that passes a point.
+fn tumours_beside(outcome: &Outcome) -> String {
+    let [first, others @ ..] = tumours(outcome) else { return String::new() };
+    let tenths = |n: f64| format!("{n:.1}");
+    let beside = |(t, name): (usize, &String)| {
+        let [across, up] = [first, name].map(|name| format!("share in {name}"));
+        let mut field = Field::new(SMALL, Axis::linear(1.0, &across, tenths), Axis::linear(1.0, &up, tenths));
+        let keys = [SUBSTITUTION, INDEL, STRUCTURAL];
+        for wanted in keys {
+            let of = |c: &&Reported| passed(c) && key(c.class).style == wanted.style;
+            let point = |c: &Reported| {
+                Some((c.tumours.first()?.support.fraction(), c.tumours.get(t + 1)?.support.fraction()))
+            };
+            field.points(wanted, outcome.calls.iter().filter(of).take(MOST_POINTS).filter_map(point));
+        }
+        figure(
+            &format!("{first} against {name}"),
+            "PASS calls. Changes that only one of the two has lie on its axis.",
+            &keys,
+            &field.finish(&format!("Share of reads with the change in {first} and {name}, one point a call")),
+        )
+    };
+    others.iter().enumerate().map(beside).collect()
+}
+
+/// More points than this would only cover each other.
+const MOST_POINTS: usize = 5_000;
+
 /// Each call as a point: its share in the tumour against its share in the normal.
 fn both_samples(calls: &[Reported]) -> String {
-    /// More points than this would only cover each other.
-    const MOST: usize = 5_000;
     let tenths = |n: f64| format!("{n:.1}");
     let mut field = Field::new(
         SMALL,
@@ -134,7 +184,7 @@ fn both_samples(calls: &[Reported]) -> String {
         let of = |c: &&Reported| if passed(c) { key(c.class) } else { FILTERED }.style == wanted.style;
         field.points(
             wanted,
-            calls.iter().filter(of).take(MOST).map(|c| (c.tumour.fraction(), c.normal.fraction())),
+            calls.iter().filter(of).take(MOST_POINTS).map(|c| (c.tumour.fraction(), c.normal.fraction())),
         );
     }
     figure(

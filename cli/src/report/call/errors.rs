@@ -4,13 +4,15 @@ use std::fmt::Write;
 
 use genuma_somatic::errors::{Learned, Substitution};
 
+use crate::report::markup::escape;
+
 /// Qualities and substitutions shown; all are in `summary.json`.
 const MOST: usize = 5;
 /// Repeats shown, where the samples have them: bases of the unit, copies.
 const REPEATS: [(u8, u8); 6] = [(1, 8), (1, 12), (1, 16), (1, 20), (2, 8), (2, 12)];
 
 /// Lines of a definition list.
-pub fn lines(learned: &Learned) -> String {
+pub fn lines(learned: &Learned, samples: &[String]) -> String {
     let mut html = String::new();
     let mut line = |name: &str, parts: Vec<String>| {
         let parts = if parts.is_empty() { "too few to tell".to_owned() } else { parts.join("; ") };
@@ -23,7 +25,7 @@ pub fn lines(learned: &Learned) -> String {
     line("Bases read wrong", qualities.collect());
     let mut most = learned.substitutions.clone();
     most.sort_by(|a, b| b.share.total_cmp(&a.share));
-    line("Most frequent of them", most.iter().take(MOST).map(substitution).collect());
+    line("Most frequent of them", most.iter().take(MOST).map(|s| substitution(s, samples)).collect());
     let slips = REPEATS.iter().filter_map(|&(unit, copies)| {
         let found = learned.slips.iter().find(|s| (s.unit, s.copies) == (unit, copies))?;
         let name = if unit == 1 { "one base" } else { "two bases" };
@@ -34,8 +36,11 @@ pub fn lines(learned: &Learned) -> String {
     html
 }
 
-fn substitution(s: &Substitution) -> String {
-    let sample = ["normal", "tumour"][usize::from(s.sample)];
+fn substitution(s: &Substitution, samples: &[String]) -> String {
+    let sample = match super::name_of(samples, s.sample.into()) {
+        name @ ("Normal" | "Tumour") => name.to_lowercase(),
+        name => escape(name),
+    };
     let orientation = if s.first_forward { "F1R2" } else { "F2R1" };
     format!("{}\u{a0}&gt;\u{a0}{} {} ({sample}, {orientation})", s.from, s.to, percent(s.share))
 }

@@ -30,17 +30,66 @@ pub fn render(outcome: &Outcome) -> String {
         "run" => run(outcome),
         "numbers" => numbers(outcome),
         "units" => units(&outcome.units),
-        "errors" => errors::lines(&outcome.errors),
+        "errors" => errors::lines(&outcome.errors, &outcome.samples),
         "ledger" => ledger(&outcome.ledger),
         "charts" => charts::charts(outcome),
         "timeline" => timeline::plots(&outcome.timeline),
         "classes" => classes(outcome),
+        "tumours" => menu(tumours(outcome)),
+        "columns" => columns(tumours(outcome)),
+        "ofTumours" => if tumours(outcome).is_empty() { "tumour's" } else { "tumours'" }.to_owned(),
+        "whichTumours" => if tumours(outcome).is_empty() { "tumour" } else { "tumours" }.to_owned(),
         "filtered" => grouped(outcome.calls.iter().filter(|c| !c.filters.is_empty()).count() as u64),
         "notes" => notes(&shown),
         "rows" => shown.rows.clone(),
         "pictures" => inside_script(&shown.pictures),
         _ => String::new(),
     })
+}
+
+/// Names of the tumours, if there are several.
+fn tumours(outcome: &Outcome) -> &[String] {
+    match outcome.samples.get(1..) {
+        Some(tumours @ [_, _, ..]) => tumours,
+        _ => &[],
+    }
+}
+
+/// What the page calls a sample.
+fn name_of(samples: &[String], sample: usize) -> &str {
+    match sample {
+        0 => "Normal",
+        1 if samples.len() <= 2 => "Tumour",
+        _ => samples.get(sample).map_or("", |name| name),
+    }
+}
+
+/// The menu by which tumours have a change.
+fn menu(tumours: &[String]) -> String {
+    if tumours.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        r#"<label class="js">Tumours <select id="tumours"><option value="">all</option><option value="shared">shared</option><option value="all">in all of them</option><option value="private">in one only</option>"#,
+    );
+    for (t, name) in tumours.iter().enumerate() {
+        let _ = write!(html, r#"<option value="{t}">in {}</option>"#, escape(name));
+    }
+    html.push_str("</select></label>\n");
+    html
+}
+
+/// Heads of the columns of several tumours.
+fn columns(tumours: &[String]) -> String {
+    let mut html = String::new();
+    for name in tumours {
+        let name = escape(name);
+        let _ = writeln!(
+            html,
+            r#"<th scope="col" class="n tumour-column" data-sort="number" title="{name}: share of its read pairs that carry the change, and how many, of those that tell">{name}</th>"#
+        );
+    }
+    html
 }
 
 fn passed(outcome: &Outcome, class: Class) -> u64 {
@@ -59,9 +108,9 @@ fn run(outcome: &Outcome) -> String {
         let _ = write!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>");
     };
     line("Command", format!("<code>{}</code>", escape(&outcome.command)));
-    for (name, files) in ["Normal", "Tumour"].iter().zip(&outcome.inputs) {
+    for (sample, files) in outcome.inputs.iter().enumerate() {
         let files: Vec<String> = files.iter().map(|f| escape(f)).collect();
-        line(name, files.join("<br>"));
+        line(&escape(name_of(&outcome.samples, sample)), files.join("<br>"));
     }
     let sequences = counted(outcome.sequences.len() as u64, "sequence");
     let length = short(outcome.sequences.iter().map(|s| s.1).sum::<u64>() as f64);
@@ -97,8 +146,9 @@ fn numbers(outcome: &Outcome) -> String {
     let kinds = if structural.is_empty() { "PASS".to_string() } else { structural.join(" · ") };
     tile("Structural", grouped(by_class(&CLASSES[3..])), format!("<span>{kinds}</span>"));
     let genome = outcome.sequences.iter().map(|s| s.1).sum::<u64>();
-    let kmer = outcome.depths.kmer;
-    for (sample, name) in ["Normal depth", "Tumour depth"].into_iter().enumerate() {
+    let kmer = &outcome.depths.kmer;
+    for sample in 0..outcome.samples.len() {
+        let name = &format!("{} depth", escape(name_of(&outcome.samples, sample)));
         let read = format!("{}bp read", short(outcome.bases[sample] as f64));
         match outcome.reference {
             Some(_) if genome > 0 => tile(

@@ -6,6 +6,7 @@
   const calls = [...body.rows];
   const search = document.getElementById("search");
   const ofClass = document.getElementById("class");
+  const ofTumours = document.getElementById("tumours");
   const showFiltered = document.getElementById("show-filtered");
   const count = document.getElementById("count");
 
@@ -38,11 +39,23 @@
     return (row) => asked.every((word) => words.get(row).includes(word));
   }
 
+  /** Whether the tumours that have a call are those asked for. */
+  function inTumours(row) {
+    const asked = ofTumours ? ofTumours.value : "";
+    if (asked === "") return true;
+    const has = row.dataset.has;
+    const many = [...has].filter((one) => one === "1").length;
+    if (asked === "shared") return many > 1;
+    if (asked === "private") return many === 1;
+    if (asked === "all") return many === has.length;
+    return has[Number(asked)] === "1";
+  }
+
   function select() {
     const fits = query(search.value.toLowerCase());
     let shown = 0;
     for (const row of calls) {
-      row.hidden = !fits(row) || (ofClass.value !== "" && row.cells[2].textContent !== ofClass.value);
+      row.hidden = !fits(row) || !inTumours(row) || (ofClass.value !== "" && row.cells[2].textContent !== ofClass.value);
       const detail = detailOf(row);
       if (detail) detail.hidden = row.hidden;
       if (!row.hidden && (showFiltered.checked || !row.classList.contains("filtered"))) shown += 1;
@@ -137,9 +150,11 @@
 
   const GROUPS = ["Unclear", "With the normal’s allele", "With the change"];
 
-  /** One sample. `pairs`: how many read pairs tell neither allele (not known), the normal's, the tumour's; `copies`: left out. */
+  const several = [...document.querySelectorAll("#table .tumour-column")].map((header) => header.textContent);
+
+  /** One sample by its number, the normal's 0. `pairs`: how many read pairs tell neither allele (not known), the normal's, the tumour's; `copies`: left out. */
   function side(picture, sample, pairs, copies) {
-    const heading = sample ? "Tumour" : "Normal";
+    const heading = sample ? several[sample - 1] || "Tumour" : "Normal";
     const support = `${pairs[2].toLocaleString("en")} of ${(pairs[1] + pairs[2]).toLocaleString("en")} read pairs have the change`
       + (copies ? `; ${copies} PCR ${copies === 1 ? "copy" : "copies"} left out` : "");
     const [normalText, tumourText, from, to, rows] = picture;
@@ -158,7 +173,7 @@
     const [normal, tumour] = [[...normalText], [...tumourText]];
     reads.append(alleleLine("normal", normal, tumour, "is-n"), alleleLine("tumour", tumour, normal, "is-t"));
     const whole = [normal, tumour, from, to];
-    const mine = rows.filter((row) => (row[0] & 1) === sample);
+    const mine = rows.filter((row) => (row[0] & 1 ? 1 + (row[0] >> 5) : 0) === sample);
     for (const allele of [2, 1, 0]) {
       const group = mine.filter((row) => ((row[0] >> 1) & 3) === allele);
       if (group.length === 0) continue;
@@ -222,7 +237,12 @@
         return [0, all - alternative, alternative];
       };
       const sides = element("div", "sides");
-      sides.append(side(picture, 0, pairs(7), copies[0]), side(picture, 1, pairs(6), copies[1]));
+      sides.append(side(picture, 0, pairs(7), copies[0]));
+      if (several.length === 0) sides.append(side(picture, 1, pairs(6), copies[1]));
+      several.forEach((_, t) => {
+        const [alternative, all] = row.cells[10 + t].querySelector("[data-pairs]").dataset.pairs.split(" ").map(Number);
+        sides.append(side(picture, t + 1, [0, all - alternative, alternative], copies[t + 2]));
+      });
       box.append(sides, key());
     } else {
       box.append(element("p", "note", "No picture of this call is kept in the report."));
@@ -275,6 +295,7 @@
     if (row.classList.contains("filtered")) showFiltered.checked = true;
     search.value = "";
     ofClass.value = "";
+    if (ofTumours) ofTumours.value = "";
     select();
     open(row);
     row.scrollIntoView();
@@ -282,6 +303,7 @@
 
   search.addEventListener("input", select);
   ofClass.addEventListener("change", select);
+  if (ofTumours) ofTumours.addEventListener("change", select);
   showFiltered.addEventListener("change", select);
   document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", follow);

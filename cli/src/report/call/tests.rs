@@ -32,6 +32,7 @@ fn snv() -> Reported {
         filters: Vec::new(),
         normal: Support { reference: 30, reference_first_forward: 15, ..Support::default() },
         tumour: Support { reference: 15, alternative: 14, forward: 8, copies: 1, ..Support::default() },
+        tumours: Vec::new(),
         contig: "tumour_7".into(),
         picture: Picture {
             normal: "ACGTACGTACG".into(),
@@ -72,15 +73,16 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
     Outcome {
         command: "genuma call --tumor t_1.fq --normal n_1.fq".into(),
         version: "0.1.0".into(),
-        inputs: [vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
+        samples: vec!["NORMAL".into(), "TUMOR".into()],
+        inputs: vec![vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
         k: 31,
         means: Means { threads: 2, memory: 2 << 30, scratch: 0 },
         units: vec![unit("count"), unit("assemble")],
         timeline: Timeline::default(),
-        bases: [3_000_000, 3_100_000],
-        spectra: [spectrum.clone(), spectrum],
-        depths: Depths { kmer: [30.0, 30.0], error_share: 0.05 },
+        bases: vec![3_000_000, 3_100_000],
+        spectra: vec![spectrum.clone(), spectrum],
+        depths: Depths { kmer: vec![30.0, 30.0], error_share: 0.05 },
         libraries: Default::default(),
         known: Default::default(),
         screened: Vec::new(),
@@ -145,8 +147,8 @@ fn the_page_says_what_was_found_and_what_it_cost() {
 #[test]
 fn an_empty_outcome_is_a_page_too() {
     let mut empty = outcome(Vec::new());
-    empty.spectra = [Vec::new(), Vec::new()];
-    empty.depths.kmer = [0.0, 0.0];
+    empty.spectra = vec![Vec::new(), Vec::new()];
+    empty.depths.kmer = vec![0.0, 0.0];
     empty.sequences.clear();
     empty.reference = None;
     empty.units.clear();
@@ -172,7 +174,7 @@ fn hostile_names_stay_text() {
         *text = EVIL.into();
     }
     outcome.reference = Some(EVIL.into());
-    outcome.inputs = [vec![EVIL.into()], vec![EVIL.into()]];
+    outcome.inputs = vec![vec![EVIL.into()], vec![EVIL.into()]];
     let html = render(&outcome);
     assert_nested(&html);
     assert_eq!(html.matches("<script").count(), 2, "the page's own");

@@ -1,0 +1,107 @@
+//! `--tumor`: each occurrence of the option is a sample of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use genuma_kmers::MAX_SAMPLES;
+use genuma_reads::{Lane, Layout, NORMAL, TUMOUR};
+use genuma_somatic::samples::Samples;
+
+use crate::failure::Usage;
+
+/// The tumours in the order given. Whether there has to be one is for the command to say.
+#[derive(Debug, Clone, Default)]
+pub struct Tumours<const REQUIRED: bool>(Vec<Tumour>);
+
+/// Reads of one tumour.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tumour {
+    name: Option<String>,
+    files: Vec<PathBuf>,
+}
+
+const ID: &str = "tumor";
+const HELP: &str = "Reads of the tumour: files of read 1 and read 2 in turn, lane after lane. Once more for each other sample of the same person, such as \
+    a relapse, up to 7; NAME= before the first file gives it a name [default: TUMOR, or TUMOR_1, TUMOR_2 and so on]";
+
+/// `NAME=FILE`, where no file has that name itself.
+fn split(first: &OsStr) -> Option<(String, PathBuf)> {
+    let (name, file) = first.to_str()?.split_once('=')?;
+    let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let fit = !name.is_empty() && name.chars().all(letters) && !file.is_empty();
+    (fit && !Path::new(first).exists()).then(|| (name.to_owned(), file.into()))
+}
+
+impl Tumour {
+    fn of(files: Vec<OsString>) -> Tumour {
+        let (name, first) = match files.first().and_then(|first| split(first)) {
+            Some((name, file)) => (Some(name), Some(file)),
+            None => (None, None),
+        };
+        let named = usize::from(first.is_some());
+        let files = first.into_iter().chain(files.into_iter().skip(named).map(PathBuf::from)).collect();
+        Tumour { name, files }
+    }
+}
+
+impl<const REQUIRED: bool> Tumours<REQUIRED> {
+    /// What all samples are called, and their lanes with the normal's first. Several occurrences of one name are one sample.
+    ///
+    /// # Errors
+    /// Too many tumours, two with the name of one, an odd number of files.
+    pub fn lanes(&self, normal: &[PathBuf], interleaved: bool) -> Result<(Samples, Vec<Lane>), Usage> {
+        let mut tumours: Vec<Tumour> = Vec::new();
+        for tumour in &self.0 {
+            match tumours.iter_mut().find(|known| known.name.is_some() && known.name == tumour.name) {
+                Some(known) => known.files.extend_from_slice(&tumour.files),
+                None => tumours.push(tumour.clone()),
+            }
+        }
+        if tumours.len() >= MAX_SAMPLES {
+            let (given, most) = (tumours.len(), MAX_SAMPLES - 1);
+            return Err(Usage(format!(
+                "{given} tumours: at most {most} are called together; lanes of one go behind one --tumor"
+            )));
+        }
+        let samples = Samples::of(tumours.iter().map(|tumour| tumour.name.clone()));
+        for (i, name) in samples.names().iter().enumerate() {
+            if samples.names()[..i].contains(name) {
+                return Err(Usage(format!(
+                    "--tumor {name}=: another sample is called {name}: give another name"
+                )));
+            }
+        }
+        let layout = if interleaved { Layout::Interleaved } else { Layout::Pairs };
+        let of = |sample, files| Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()));
+        let mut lanes = of(NORMAL, normal)?;
+        for (sample, tumour) in (TUMOUR..).zip(&tumours) {
+            lanes.extend(of(sample, &tumour.files)?);
+        }
+        Ok((samples, lanes))
+    }
+}
+
+impl<const REQUIRED: bool> clap::FromArgMatches for Tumours<REQUIRED> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = matches.get_occurrences::<OsString>(ID).into_iter().flatten();
+        Ok(Tumours(given.map(|files| Tumour::of(files.cloned().collect())).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl<const REQUIRED: bool> clap::Args for Tumours<REQUIRED> {
+    fn augment_args(command: Command) -> Command {
+        let arg = Arg::new(ID).long(ID).value_name("FASTQ").num_args(1..).action(ArgAction::Append);
+        let arg = arg.value_parser(value_parser!(OsString)).help_heading("Input").help(HELP);
+        command.arg(if REQUIRED { arg.required(true) } else { arg.required_unless_present("genome") })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
