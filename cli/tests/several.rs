@@ -62,6 +62,18 @@ fn both() -> [Vec<String>; 2] {
     [named("first", &first.tumor), named("relapse", &second.tumor)]
 }
 
+/// The same reads in another order, in files of their own.
+fn turned(files: &[PathBuf], folder: &Path) -> Vec<String> {
+    let turn = |(mate, file): (usize, &PathBuf)| {
+        let text = String::from_utf8(gunzip(file)).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        let (front, back) = lines.split_at(lines.len() / 8 * 4);
+        let path = folder.join(format!("turned_{mate}.fq.gz"));
+        gzip(path, ([back, front].concat().join("\n") + "\n").as_bytes())
+    };
+    files.iter().enumerate().map(turn).map(|path| text(&path)).collect()
+}
+
 fn called_both() -> &'static Path {
     static CALLED: OnceLock<PathBuf> = OnceLock::new();
     CALLED.get_or_init(|| {
@@ -189,14 +201,15 @@ fn neither_threads_nor_memory_nor_lanes_show() {
 #[test]
 fn one_tumour_twice_is_the_same_in_both() {
     let files = |path: &[PathBuf]| path.iter().map(|path| text(path)).collect::<Vec<String>>();
-    let own = files(&data().tumor);
+    let folder = scratch("twice");
     let mut args = vec!["call".to_owned(), "--tumor".to_owned()];
-    args.extend(own.iter().cloned());
+    args.extend(files(&data().tumor));
     args.push("--tumor".to_owned());
-    args.extend(own);
+    // Files with the same reads in the same order would be refused.
+    args.extend(turned(&data().tumor, &folder));
     args.push("--normal".to_owned());
     args.extend(files(&data().normal));
-    let out = scratch("twice");
+    let out = folder.join("calls");
     args.extend(["--reference".to_owned(), text(data().reference.as_deref().expect("a reference"))]);
     args.extend(["-o".to_owned(), text(&out)]);
     run(args).well();
@@ -217,10 +230,12 @@ fn one_tumour_twice_is_the_same_in_both() {
 #[test]
 fn others_read_what_three_tumours_leave() {
     let Two { first, second } = two();
-    let out = scratch("three");
+    let folder = scratch("three");
+    let out = folder.join("calls");
     let files = |data: &Data| data.tumor.iter().map(|path| text(path)).collect::<Vec<String>>();
     // Reads of the normal: what has no change.
-    let third = named("third", &first.normal);
+    let mut third = turned(&first.normal, &folder);
+    third[0] = format!("third={}", third[0]);
     call(&[files(first), files(second), third], &out, &[]).well();
     assert_eq!(vcf(&out)[0][9..], ["NORMAL", "TUMOR_1", "TUMOR_2", "third"]);
     let summary: serde_json::Value =
@@ -284,9 +299,10 @@ fn what_cannot_be_is_refused_in_a_line() {
     let run = text(&folder.join("run"));
     refused(&[first.clone(), relapse], &["--plan", &run], 2, "several tumours are called in one process");
     // A sample without a read that is long enough.
-    let empty = [1, 2].map(|mate| {
+    let empty = [1, 2].map(|mate: usize| {
         let path = folder.join(format!("empty_{mate}.fq"));
-        fs::write(&path, "@a\nACGT\n+\nIIII\n").expect("a file");
+        let bases = ["", "ACGT", "GGTT"][mate];
+        fs::write(&path, format!("@a\n{bases}\n+\nIIII\n")).expect("a file");
         path
     });
     refused(

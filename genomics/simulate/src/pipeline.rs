@@ -522,6 +522,38 @@ mod tests {
     }
 
     #[test]
+    fn other_shares_and_other_reads_are_another_tumour_of_the_same_person() {
+        let tumour = |subclones: [f64; 2], reads_seed| {
+            let mut wanted = params(400_000, 1, 6);
+            wanted.somatic.subclones = subclones.to_vec();
+            wanted.reads_seed = Some(reads_seed);
+            let files: std::collections::BTreeMap<String, Vec<u8>> = files(&wanted, 2).into_iter().collect();
+            files
+        };
+        let (one, other) = (tumour([0.4, 0.0], 8), tumour([0.0, 0.5], 9));
+        for name in ["genome.fa", "germline.vcf"] {
+            assert!(one[name] == other[name], "{name}");
+        }
+        for name in ["tumor_1.fq.gz", "normal_2.fq.gz"] {
+            assert!(one[name] != other[name], "{name}");
+        }
+        // Positions by clone.
+        let truth = |files: &std::collections::BTreeMap<String, Vec<u8>>| {
+            let text = String::from_utf8(files["truth.vcf"].clone()).unwrap();
+            let mut clones = std::collections::BTreeMap::<usize, Vec<usize>>::new();
+            for record in vcf::parse(&text, Path::new("truth.vcf")).unwrap() {
+                clones.entry(record.length("CLONE").unwrap()).or_default().push(record.pos);
+            }
+            clones
+        };
+        let (one, other) = (truth(&one), truth(&other));
+        assert_eq!([one.keys().collect::<Vec<_>>(), other.keys().collect()], [[&0, &1], [&0, &2]]);
+        assert!(
+            one[&0] == other[&0] && one.values().chain(other.values()).all(|positions| positions.len() > 5)
+        );
+    }
+
+    #[test]
     fn impossible_wishes_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let refused = |change: fn(&mut Params)| {
@@ -532,6 +564,7 @@ mod tests {
         assert!(refused(|p| p.somatic.snvs = 1000).contains("no room"));
         assert!(refused(|p| p.samples.purity = 1.5).contains("between 0 and 1"));
         assert!(refused(|p| p.somatic.subclones = vec![0.7, 0.7]).contains("at most 1"));
+        assert!(refused(|p| p.somatic.subclones = vec![-0.1]).contains("negative"));
         assert!(refused(|p| p.genome = GenomeSource::File("/no/such.fa".into())).contains("/no/such.fa"));
         assert!(refused(|p| p.sequencing.read_length = 5).contains("read length"));
         let made =

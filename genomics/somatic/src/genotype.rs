@@ -377,7 +377,9 @@ pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype
     };
     // Slips are as frequent in one tumour as in the other.
     let absent = without(tumour, doubt, params.slips);
-    let most = tumours.iter().map(|votes| Support::of(votes).fraction()).fold(0.0, f64::max);
+    // A tumour of a few molecules says little of its fraction.
+    let own = tumours.iter().map(|votes| Support::of(votes)).filter(|own| own.depth() >= NORMAL_DEPTH);
+    let most = own.map(|own| own.fraction()).fold(t.fraction(), f64::max);
     let contaminated = 0.02f64.max(most * 0.1);
     let clean = fitted(normal, contaminated);
     // Most normals hold no tumour: that one with the allele does, and has no germline variant, has to be likelier by as much.
@@ -425,7 +427,9 @@ pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype
     };
     // One allele fraction for the normal and a tumour against one that the normal has by contamination at most. It is enough that one tumour has more.
     let alike_one = |votes: &Vec<Vote>| more + fitted(votes, 1.0) < fitted(&[normal, votes].concat(), 1.0);
-    let alike = n.alternative > 0 && tumours.iter().all(alike_one);
+    // Of several those that have less than the normal say nothing of that.
+    let has_more = |votes: &&Vec<Vote>| !several || Support::of(votes).fraction() > n.fraction();
+    let alike = n.alternative > 0 && tumours.iter().filter(has_more).all(alike_one);
     let germline_like = n.alternative >= 3 && n.fraction() >= 0.1;
     filter(germline_like, Filter::Germline);
     filter(alike && !germline_like, Filter::TumourInNormal);

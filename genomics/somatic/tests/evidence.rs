@@ -830,6 +830,9 @@ fn a_germline_variant_is_one_in_all_tumours() {
     let normal = ballot(29, 1);
     assert!(reasons(&normal, &ballot(38, 2)).contains(&Filter::TumourInNormal));
     assert!(!together(&normal, &[ballot(38, 2), ballot(20, 20)]).0.filters.contains(&Filter::TumourInNormal));
+    // A tumour that clearly has less than the normal does not make it cleaner.
+    let less = together(&ballot(28, 2), &[ballot(38, 2), ballot(400, 0)]).0;
+    assert!(less.filters.contains(&Filter::TumourInNormal), "{less:?}");
 }
 
 #[test]
