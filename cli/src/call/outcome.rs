@@ -58,6 +58,7 @@ pub fn of(
         depths: finished.depths.clone(),
         libraries: finished.libraries.clone(),
         known: finished.known.clone(),
+        portrait: finished.portrait.clone(),
         screened,
         ledger: finished.ledger.clone(),
         errors: finished.errors.learned.clone(),

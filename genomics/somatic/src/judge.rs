@@ -20,6 +20,7 @@ use crate::locus::{self, Call};
 use crate::means::{Means, Params};
 use crate::neighbours;
 use crate::normal;
+use crate::portrait::Portrait;
 use crate::ranges::{Ranges, Recruited};
 use crate::samples::Samples;
 use crate::select::Depths;
@@ -56,6 +57,8 @@ pub struct Finished {
     pub libraries: Libraries,
     /// What there is of the contigs of the reference, and of what is screened for.
     pub known: Known,
+    /// What the samples say of themselves, and the calls of them.
+    pub portrait: Portrait,
     /// Whether these are those of a reference.
     pub on_reference: bool,
 }
@@ -149,6 +152,9 @@ impl Judging<'_> {
         if let Some(why) = &mut why {
             why.judged(ranges.loci(), &events, &genome);
         }
+        let known = known(&counts.spectra);
+        let (looked, reference) = (counts.looked.as_ref(), on_reference.then_some(&genome));
+        let portrait = Portrait::of(looked, &events, reference, known, turns.threads);
         costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,
@@ -161,6 +167,7 @@ impl Judging<'_> {
             bases: counts.bases,
             libraries: counts.libraries,
             known: counts.known,
+            portrait,
             costs,
             errors,
             ledger,

@@ -50,6 +50,7 @@ mod passes;
 mod units;
 mod judge;
 pub mod sites;
+pub mod portrait;
 pub mod pipeline;
 pub mod parts;
 

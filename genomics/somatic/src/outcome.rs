@@ -11,6 +11,7 @@ use crate::event::Class;
 use crate::genotype::{Own, Support};
 use crate::ledger::Ledger;
 use crate::means::Means;
+use crate::portrait::Portrait;
 use crate::screened::Screened;
 use crate::select::Depths;
 
@@ -46,6 +47,8 @@ pub struct Outcome {
     pub libraries: Libraries,
     /// What there is of the contigs of the reference, and of what is screened for.
     pub known: Known,
+    /// What the samples say of themselves, and the calls of them.
+    pub portrait: Portrait,
     /// Calls whose new sequence is that of something screened for.
     pub screened: Vec<Screened>,
     /// What each stage made and left out.

@@ -101,7 +101,12 @@ pub fn for_each(seq: &[u8], read: Packed<'_>, each: impl FnMut(Tract)) {
     }
 }
 
-/// The same, block by block.
+/// Calls `each` with every tract of a sequence of a genome.
+pub fn in_sequence(seq: &[u8], each: impl FnMut(Tract)) {
+    look_for_each(seq, each);
+}
+
+/// Block by block.
 fn look_for_each(seq: &[u8], mut each: impl FnMut(Tract)) {
     let word =
         |at: usize| seq.get(at..at + BLOCK).and_then(|b| b.first_chunk()).map(|b| u32::from_ne_bytes(*b));

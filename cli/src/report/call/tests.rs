@@ -85,6 +85,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         depths: Depths { kmer: vec![30.0, 30.0], error_share: 0.05 },
         libraries: Default::default(),
         known: Default::default(),
+        portrait: Default::default(),
         screened: Vec::new(),
         ledger: Ledger::default(),
         errors: learned(),

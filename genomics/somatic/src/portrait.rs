@@ -1,0 +1,240 @@
+//! What the calls of a tumour add to what both samples say of themselves: its cells in the normal, its mutations by their context, how many there are, and how
+//! many tandem repeats have another length.
+
+use genuma_pair::facts::{Looked, PairFacts};
+use genuma_pair::interval::Estimate;
+use genuma_reads::dna::code;
+use genuma_reads::fasta::Reference;
+use serde::{Deserialize, Serialize};
+
+use crate::change::Change;
+use crate::event::{Class, Event};
+use crate::genotype::{Filter, Support};
+use crate::sites;
+use crate::tract::{self, Tract};
+
+/// What is told of a pair of samples after the call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Portrait {
+    /// What a sample of roots says, and the tumour's own changes of how pure it is.
+    pub pair: Option<PairFacts>,
+    /// Share of the normal's cells that are the tumour's.
+    pub tumour_in_normal: Option<Estimate>,
+    /// SNVs that passed by substitution and the bases beside it, in the order of [`contexts`]; nothing without a reference.
+    pub spectrum: Vec<u64>,
+    /// SNVs and indels that passed for each million bases known in both samples.
+    pub burden: Option<Estimate>,
+    /// Tandem repeats; nothing without a reference.
+    pub repeats: Option<Repeats>,
+}
+
+/// Tandem repeats whose length is another one in the tumour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// Tracts of the reference that reads span: of five copies of one to six bases and more, ten bases at least.
+    pub tracts: u64,
+    /// Of these the changed ones, by calls that passed.
+    pub unstable: u64,
+    /// The share.
+    pub share: Estimate,
+}
+
+/// Fewest molecules of a change from which the normal is asked for it, and least share of the tumour's.
+const CLEAR: (u32, f64) = (5, 0.08);
+/// Fewest such changes.
+const CHANGES: usize = 10;
+/// Copies and bases of a tract, and most bases that reads span with its flanks.
+const COPIES: usize = 5;
+const BASES: std::ops::RangeInclusive<usize> = 10..=80;
+
+/// The 96 contexts: substitution (C>A, C>G, C>T, T>A, T>C, T>G), then the base before, then the base behind, as `A[C>A]A`.
+pub fn contexts() -> Vec<String> {
+    let mut all = Vec::with_capacity(96);
+    for (from, tos) in [('C', "AGT"), ('T', "ACG")] {
+        for to in tos.chars() {
+            for before in "ACGT".chars() {
+                all.extend("ACGT".chars().map(|behind| format!("{before}[{from}>{to}]{behind}")));
+            }
+        }
+    }
+    all
+}
+
+/// The index of a substitution of the base in the middle of three.
+fn context(three: [u8; 3], to: u8) -> Option<usize> {
+    let codes = [three[0], three[1], three[2], to].map(|b| usize::from(code(b)));
+    if codes.iter().any(|&c| c > 3) || codes[1] == codes[3] {
+        return None;
+    }
+    let [before, from, behind, to] = match codes[1] {
+        0 | 2 => [3 - codes[2], 3 - codes[1], 3 - codes[0], 3 - codes[3]],
+        _ => codes,
+    };
+    let tos: Vec<usize> = (0..4).filter(|&b| b != from).collect();
+    let kind = if from == 1 { 0 } else { 3 } + tos.iter().position(|&b| b == to)?;
+    Some(kind * 16 + before * 4 + behind)
+}
+
+/// What a call says, of the tumour that is asked about.
+fn own(event: &Event) -> (Support, Support) {
+    let genotype = &event.calls[0].genotype;
+    (genotype.normal, genotype.tumours.first().map_or(genotype.tumour, |own| own.support))
+}
+
+impl Portrait {
+    /// From the events of a call. `reference` is where they lie, if it was given; `known` bases are known in both samples.
+    pub fn of(
+        looked: Option<&Looked>,
+        events: &[Event],
+        reference: Option<&Reference>,
+        known: u64,
+        threads: usize,
+    ) -> Portrait {
+        let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
+        let small = |event: &&Event| matches!(event.class, Class::Snv | Class::Mnv | Class::Indel);
+        let changes: Vec<[u32; 2]> = passed()
+            .filter(small)
+            .map(|event| own(event).1)
+            .map(|support| [support.reference, support.alternative])
+            .collect();
+        let pair = looked.map(|looked| {
+            let roots: Vec<u64> = looked.het.iter().map(|site| site.root).collect();
+            let places = reference.map(|genome| sites::places(genome, &roots, looked.bases, threads));
+            looked.finish(&places.unwrap_or_default(), Some(&changes))
+        });
+        let purity = pair.as_ref().and_then(|pair| pair.tumour).and_then(|tumour| tumour.purity);
+        let count = passed().filter(small).count() as u64;
+        Portrait {
+            tumour_in_normal: in_normal(events, purity),
+            spectrum: reference.map(|genome| spectrum(passed(), genome)).unwrap_or_default(),
+            burden: Estimate::rate(count, known as f64 / 1e6),
+            repeats: reference.and_then(|genome| Repeats::of(passed(), genome, threads)),
+            pair,
+        }
+    }
+}
+
+/// The tumour's cells among the normal's: its alleles' share there over their share in the tumour, of whose cells so many are the tumour's.
+fn in_normal(events: &[Event], purity: Option<Estimate>) -> Option<Estimate> {
+    let clear = |event: &&Event| {
+        let (_, tumour) = own(event);
+        let filters = &event.calls[0].genotype.filters;
+        matches!(event.class, Class::Snv | Class::Mnv | Class::Indel)
+            && filters.iter().all(|filter| matches!(filter, Filter::TumourInNormal | Filter::LowQuality))
+            && tumour.alternative >= CLEAR.0
+            && tumour.fraction() >= CLEAR.1
+    };
+    let of: Vec<(Support, Support)> = events.iter().filter(clear).map(own).collect();
+    if of.len() < CHANGES {
+        return None;
+    }
+    // What would be expected of a normal that is all tumour, and what there is.
+    let expected: f64 = of.iter().map(|(normal, tumour)| f64::from(normal.depth()) * tumour.fraction()).sum();
+    let found: u32 = of.iter().map(|(normal, _)| normal.alternative).sum();
+    let purity = purity.map_or(1.0, |purity| purity.value);
+    Estimate::rate(u64::from(found), expected).map(|share| share.times(purity))
+}
+
+/// SNVs by context.
+fn spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Reference) -> Vec<u64> {
+    let mut counts = vec![0; 96];
+    for event in events.filter(|event| event.class == Class::Snv) {
+        let Change::Allele { chrom, pos, alternative, .. } = &event.calls[0].change else { continue };
+        let seq = &genome.contigs[*chrom].seq;
+        let three = pos.checked_sub(1).and_then(|before| seq.get(before..before + 3)?.try_into().ok());
+        if let Some(at) = three.and_then(|three| context(three, *alternative.first()?)) {
+            counts[at] += 1;
+        }
+    }
+    counts
+}
+
+impl Repeats {
+    fn of<'a>(
+        events: impl Iterator<Item = &'a Event>,
+        genome: &Reference,
+        threads: usize,
+    ) -> Option<Repeats> {
+        let counts = genuma_work::parallel::in_order(
+            genome.contigs.len(),
+            threads,
+            || (),
+            |(), i| {
+                let mut tracts = 0;
+                tract::in_sequence(&genome.contigs[i].seq, |tract| tracts += u64::from(is_counted(&tract)));
+                tracts
+            },
+        );
+        let tracts: u64 = counts.iter().sum();
+        let mut changed: Vec<(usize, usize)> = events.filter_map(|event| changed(event, genome)).collect();
+        changed.sort_unstable();
+        changed.dedup();
+        let unstable = (changed.len() as u64).min(tracts);
+        Some(Repeats { tracts, unstable, share: Estimate::share(unstable, tracts)? })
+    }
+}
+
+fn is_counted(tract: &Tract) -> bool {
+    BASES.contains(&tract.bases()) && tract.bases() >= COPIES * tract.unit
+}
+
+/// The tract whose length a call changes: sequence and start.
+fn changed(event: &Event, genome: &Reference) -> Option<(usize, usize)> {
+    let Change::Allele { chrom, pos, reference, alternative } = &event.calls[0].change else { return None };
+    let by = reference.len().abs_diff(alternative.len());
+    if by == 0 {
+        return None;
+    }
+    let seq = &genome.contigs[*chrom].seq;
+    let from = pos.saturating_sub(*BASES.end());
+    let around = &seq[from..(pos + reference.len() + 2 * BASES.end()).min(seq.len())];
+    let mut found = None;
+    tract::in_sequence(around, |tract| {
+        // Changes stand as far left as they can: at the base before the tract.
+        let begins = (from + tract.start).abs_diff(pos + 1) <= 1;
+        if is_counted(&tract) && begins && by.is_multiple_of(tract.unit) {
+            found = Some((*chrom, from + tract.start));
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use genuma_reads::dna::base;
+
+    use super::*;
+
+    fn letter(code: usize) -> u8 {
+        base(code as u8)
+    }
+
+    #[test]
+    fn contexts_are_the_same_on_both_strands() {
+        let names = contexts();
+        assert_eq!((names.len(), names[0].as_str(), names[95].as_str()), (96, "A[C>A]A", "T[T>G]T"));
+        let mut seen = [0; 96];
+        for i in 0..256 {
+            let [before, from, behind, to] = [i >> 6, i >> 4 & 3, i >> 2 & 3, i & 3];
+            let Some(at) = context([before, from, behind].map(letter), letter(to)) else {
+                assert_eq!(from, to);
+                continue;
+            };
+            seen[at] += 1;
+            let turned = context([3 - behind, 3 - from, 3 - before].map(letter), letter(3 - to));
+            assert_eq!(turned, Some(at));
+            if from == 1 || from == 3 {
+                let name = format!(
+                    "{}[{}>{}]{}",
+                    letter(before) as char,
+                    letter(from) as char,
+                    letter(to) as char,
+                    letter(behind) as char
+                );
+                assert_eq!(names[at], name);
+            }
+        }
+        assert!(seen.iter().all(|n| *n == 2));
+        assert_eq!(context(*b"ANA", b'C'), None);
+    }
+}
