@@ -89,7 +89,7 @@ mod tests {
     fn the_example_is_such_a_script() {
         let call = Parts {
             shards: vec![Vec::new(); 3],
-            samples: Default::default(),
+            samples: genuma_somatic::samples::Samples::default(),
             grid: Grid { parts: 2, bins: 8 },
             reference: None,
             screen: None,

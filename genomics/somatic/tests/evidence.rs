@@ -807,7 +807,7 @@ fn a_change_that_is_seldom_in_one_tumour_counts_beside_another_where_it_is_frequ
 #[test]
 fn a_tumour_without_a_change_does_not_take_it_from_another() {
     let (normal, frequent) = (ballot(30, 0), ballot(28, 12));
-    let alone = judge(&normal, &[frequent.clone()], Params::default());
+    let alone = judge(&normal, std::slice::from_ref(&frequent), Params::default());
     assert!(alone.tumours.is_empty());
     let (both, has) = together(&normal, &[ballot(40, 0), frequent.clone(), ballot(60, 0)]);
     assert!(both.filters.is_empty(), "{both:?}");

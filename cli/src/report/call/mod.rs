@@ -146,17 +146,16 @@ fn numbers(outcome: &Outcome) -> String {
     let kinds = if structural.is_empty() { "PASS".to_string() } else { structural.join(" · ") };
     tile("Structural", grouped(by_class(&CLASSES[3..])), format!("<span>{kinds}</span>"));
     let genome = outcome.sequences.iter().map(|s| s.1).sum::<u64>();
-    let kmer = &outcome.depths.kmer;
-    for sample in 0..outcome.samples.len() {
+    for (sample, kmer) in outcome.depths.kmer.iter().enumerate() {
         let name = &format!("{} depth", escape(name_of(&outcome.samples, sample)));
         let read = format!("{}bp read", short(outcome.bases[sample] as f64));
         match outcome.reference {
             Some(_) if genome > 0 => tile(
                 name,
                 format!("{:.0}×", outcome.bases[sample] as f64 / genome as f64),
-                format!("<span>{read}; {:.0}× in k\u{2011}mers</span>", kmer[sample]),
+                format!("<span>{read}; {:.0}× in k\u{2011}mers</span>", kmer),
             ),
-            _ => tile(name, format!("{:.0}×", kmer[sample]), format!("<span>in k-mers; {read}</span>")),
+            _ => tile(name, format!("{:.0}×", kmer), format!("<span>in k-mers; {read}</span>")),
         }
     }
     let sum = |of: fn(&UnitCost) -> f64| outcome.units.iter().map(of).sum::<f64>();

@@ -2,7 +2,7 @@
 
 use genuma_somatic::errors::{Learned, Substitution, Wrong};
 use genuma_somatic::event::Class;
-use genuma_somatic::genotype::Support;
+use genuma_somatic::genotype::{Own, Support};
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use genuma_somatic::pipeline::Means;
@@ -146,10 +146,47 @@ fn the_page_says_what_was_found_and_what_it_cost() {
 }
 
 #[test]
+fn several_tumours_have_columns_and_a_menu() {
+    let own = |reference, alternative, has| Own {
+        support: Support { reference, alternative, copies: 3, ..Support::default() },
+        has,
+    };
+    let mut shared = snv();
+    shared.tumours = vec![own(38, 2, true), own(28, 12, true)];
+    shared.picture.rows.push(read(2, Some(true), 1, "......"));
+    let private = Reported { id: "own".into(), tumours: vec![own(40, 0, false), own(20, 20, true)], ..snv() };
+    let mut outcome = outcome(vec![shared, private]);
+    outcome.samples.push("relapse".into());
+    outcome.inputs.push(vec!["r_1.fq".into()]);
+    outcome.bases.push(2_000_000);
+    outcome.spectra.push(outcome.spectra[1].clone());
+    outcome.depths.kmer.push(20.0);
+    let html = render(&outcome);
+    assert_nested(&html);
+    for expected in [
+        "<dt>relapse</dt><dd>r_1.fq",
+        "<dt>relapse depth</dt>",
+        "<option value=\"1\">in relapse</option>",
+        "data-has=\"11\"",
+        "data-has=\"01\"",
+        "data-pairs=\"12 40\"",
+        "data-copies=\"0 1 3 3\"",
+        "Allele fractions in relapse",
+        "TUMOR against relapse",
+        "relapse 20×",
+    ] {
+        assert!(html.contains(expected), "{expected} is missing");
+    }
+    assert_eq!(html.matches("tumour-column\" data-sort").count(), 2);
+    // A read of the second tumour with its allele: 1 + 2·2 + 32.
+    assert!(html.contains("[37,1,\"6\"]"), "{html}");
+}
+
+#[test]
 fn an_empty_outcome_is_a_page_too() {
     let mut empty = outcome(Vec::new());
-    empty.spectra = vec![Vec::new(), Vec::new()];
-    empty.depths.kmer = vec![0.0, 0.0];
+    empty.spectra = vec![Vec::new(); 2];
+    empty.depths.kmer = vec![0.0; 2];
     empty.sequences.clear();
     empty.reference = None;
     empty.units.clear();
@@ -175,7 +212,7 @@ fn hostile_names_stay_text() {
         *text = EVIL.into();
     }
     outcome.reference = Some(EVIL.into());
-    outcome.inputs = vec![vec![EVIL.into()], vec![EVIL.into()]];
+    outcome.inputs = vec![vec![EVIL.into()]; 2];
     let html = render(&outcome);
     assert_nested(&html);
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
