@@ -58,6 +58,9 @@ pub struct Args {
     /// Seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Seed of the reads alone: other reads of the same patient and tumour, such as those of a later sample [default: --seed]
+    #[arg(long, value_name = "SEED")]
+    reads_seed: Option<u64>,
     /// Threads [default: all]
     #[arg(short, long, value_name = "N", value_parser = command::threads())]
     threads: Option<u16>,
@@ -160,7 +163,7 @@ impl Args {
     }
 
     fn params(&self) -> Params {
-        let mut params = Params { seed: self.seed, ..Params::default() };
+        let mut params = Params { seed: self.seed, reads_seed: self.reads_seed, ..Params::default() };
         self.dirt.preset(&mut params);
         params.genome = match &self.genome {
             Some(path) => GenomeSource::File(path.clone()),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::copies::CopyParams;
 use crate::error::{Error, Result};
-use crate::foreign::ForeignParams;
+use crate::foreign::{ForeignParams, Kin};
 use crate::germline::GermlineParams;
 use crate::human;
 use crate::linked::LinkedParams;
@@ -98,6 +98,9 @@ pub struct Params {
     pub library: Option<Preset>,
     /// Same seed, same bytes.
     pub seed: u64,
+    /// Seed of the reads alone; without it that of everything. Other reads of the same patient and tumour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_seed: Option<u64>,
 }
 
 impl Default for Params {
@@ -114,6 +117,7 @@ impl Default for Params {
             sequencing: SequencingParams::default(),
             library: None,
             seed: 1,
+            reads_seed: None,
         }
     }
 }
@@ -131,7 +135,11 @@ impl Params {
 
     /// Random numbers for one purpose.
     pub(crate) fn stream(&self, of: Stream) -> Rng {
-        Rng::stream(self.seed, &[of as u64])
+        let seed = match of {
+            Stream::Tumour | Stream::Normal => self.reads_seed.unwrap_or(self.seed),
+            _ => self.seed,
+        };
+        Rng::stream(seed, &[of as u64])
     }
 
     /// Whether anything is on that is off by default, but for duplicates.
@@ -232,6 +240,11 @@ impl Params {
         }
         if self.foreign.genome.is_some() && self.foreign.tumor + self.foreign.normal == 0.0 {
             return wrong("a foreign genome needs a share of foreign reads in a sample");
+        }
+        if self.foreign.kin != Kin::Unrelated
+            && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
+        {
+            return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");
         }
         Ok(())
     }
