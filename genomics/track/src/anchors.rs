@@ -4,6 +4,8 @@
 //! change stands once: what would be another place's read with a wrong base is not taken for this one's, and both alleles are found alike. Every k-mer over
 //! the change is taken and one in four beside it, so that unknown variants near the change hide no molecule.
 
+use std::collections::HashSet;
+
 use genuma_kmers::encode::kmers;
 use genuma_somatic::sought::Sought;
 
@@ -26,10 +28,21 @@ struct Anchor {
     left: Option<i16>,
     /// The same of the right frame, whose first base behind the junction is 0.
     right: Option<i16>,
-    /// Whether only the change makes it.
-    changed: bool,
+    /// What it lies over.
+    over: Over,
     /// Another k-mer that must stand once in the reference; 0 for none.
     beside: u64,
+}
+
+/// What a k-mer lies over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Over {
+    /// What stands beside the change.
+    Beside,
+    /// The reference's allele.
+    Unchanged,
+    /// The change: the reference has no such k-mer.
+    Changed,
 }
 
 /// Where a k-mer that is looked for stands.
@@ -44,6 +57,8 @@ pub struct Site {
     pub left: Option<i16>,
     /// Where it begins in the right frame.
     pub right: Option<i16>,
+    /// What it lies over.
+    pub over: Over,
 }
 
 /// All k-mers that are looked for.
@@ -57,14 +72,17 @@ pub struct Anchors {
     starts: Vec<u32>,
     /// For each place whether it can be told from the rest of the genome.
     pub known: Vec<bool>,
+    /// For each place whether nothing in the genome is like it: all of its k-mers stand once.
+    pub alone: Vec<bool>,
 }
 
 /// Every k-mer of a place that may be taken.
 fn candidates(place: &Place, k: u32) -> Vec<Anchor> {
     let size = k as usize;
     let mut all = Vec::new();
+    let gap = place.gap.unwrap_or(0) as i32;
     let near = |at: i32, last: i32| {
-        let touches = at <= place.gap.unwrap_or(0) as i32 && last >= 0;
+        let touches = at <= gap && last >= 0;
         touches || (at.rem_euclid(STRIDE) == 0 && at >= -(REACH as i32) && last <= REACH as i32)
     };
     let mut reference = |(seq, cut): &(Vec<u8>, usize), is_left: bool| {
@@ -84,8 +102,10 @@ fn candidates(place: &Place, k: u32) -> Vec<Anchor> {
                 (_, false) => (None, Some(at)),
             };
             let [left, right] = [left, right].map(|at| at.map(|at| at as i16));
+            let lies = at < gap && at + size as i32 > 0;
+            let over = if lies { Over::Unchanged } else { Over::Beside };
             let (kmer, forward) = (kmer.canonical(), kmer.forward < kmer.reverse);
-            all.push(Anchor { kmer, forward, left, right, changed: false, beside: 0 });
+            all.push(Anchor { kmer, forward, left, right, over, beside: 0 });
         }
     };
     if let Some(left) = &place.left {
@@ -125,10 +145,19 @@ fn candidates(place: &Place, k: u32) -> Vec<Anchor> {
             forward: kmer.forward < kmer.reverse,
             left: place.left.as_ref().map(|_| (start - from) as i16),
             right: place.right.as_ref().filter(|_| !substitution).map(|_| (start - to) as i16),
-            changed: true,
+            over: Over::Changed,
             beside,
         });
     }
+    // Beside a repeat some k-mers over the change are the reference's own of this place: they say nothing.
+    let both = [&place.left, &place.right];
+    let own: HashSet<u64> = both
+        .into_iter()
+        .flatten()
+        .flat_map(|(seq, _)| kmers(seq, k))
+        .map(|(_, kmer)| kmer.canonical())
+        .collect();
+    all.retain(|anchor| anchor.over != Over::Changed || !own.contains(&anchor.kmer));
     all
 }
 
@@ -148,20 +177,21 @@ impl Anchors {
     pub fn of(places: &[Place], k: u32, asked: &[u64], copies: &[u8]) -> Anchors {
         let copies = |kmer: u64| asked.binary_search(&kmer).map_or(0, |at| copies[at]);
         let mut entries: Vec<(u64, Site)> = Vec::new();
-        let mut known = Vec::with_capacity(places.len());
+        let (mut known, mut alone) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
         for (number, place) in (0..).zip(places) {
             let all = candidates(place, k);
-            let fits = |a: &&Anchor| match a.changed {
+            let fits = |a: &&Anchor| match a.over == Over::Changed {
                 true => copies(a.kmer) == 0 && (a.beside == 0 || copies(a.beside) == 1),
                 false => copies(a.kmer) == 1,
             };
             let taken: Vec<&Anchor> = all.iter().filter(fits).collect();
-            let changed = taken.iter().filter(|a| a.changed).count();
+            let changed = taken.iter().filter(|a| a.over == Over::Changed).count();
             // A change that reads of another place show as well is that place's.
-            let new = all.iter().filter(|a| a.changed && copies(a.kmer) == 0).count();
-            let over = all.iter().filter(|a| a.changed).count();
-            let tells = changed > 0 && 2 * new >= over && taken.len() - changed >= FEWEST;
+            let new = all.iter().filter(|a| a.over == Over::Changed && copies(a.kmer) == 0).count();
+            let over = all.iter().filter(|a| a.over == Over::Changed).count();
+            let tells = changed > 0 && new == over && taken.len() - changed >= FEWEST;
             known.push(tells);
+            alone.push(tells && taken.len() == all.len());
             if tells {
                 let site = |a: &&Anchor| Site {
                     rank: 0,
@@ -169,6 +199,7 @@ impl Anchors {
                     forward: a.forward,
                     left: a.left,
                     right: a.right,
+                    over: a.over,
                 };
                 entries.extend(taken.iter().map(|a| (a.kmer, site(a))));
             }
@@ -184,7 +215,7 @@ impl Anchors {
             sites.push(Site { rank: kmers.len() as u32 - 1, ..site });
         }
         starts.push(sites.len() as u32);
-        Anchors { sought: Sought::new(k, kmers.into_iter()), sites, starts, known }
+        Anchors { sought: Sought::new(k, kmers.into_iter()), sites, starts, known, alone }
     }
 
     /// Where a k-mer stands.

@@ -6,7 +6,7 @@
 use genuma_reads::{Mate, Pair, dna};
 use genuma_somatic::sought::{KmerHit, Looking};
 
-use crate::anchors::Anchors;
+use crate::anchors::{Anchors, Over};
 use crate::place::{Place, WATCHED};
 use crate::seen::{MOST_WRONG, Seen, Starts, Wrong};
 
@@ -14,8 +14,15 @@ use crate::seen::{MOST_WRONG, Seen, Starts, Wrong};
 const COMPARED: i32 = 48;
 /// Bases on the other side by which the fit is judged there.
 const AROUND: i32 = 32;
-/// Of these one in so many, and one more, may be wrong.
-const FIT: u32 = 8;
+/// Of all bases compared so many, and one in so many, may be wrong.
+const MAY_DIFFER: u32 = 3;
+const FIT: u32 = 32;
+/// Beyond a junction one base in so many may differ from the allele that a mate speaks for: one that is out of step by a slip differs sooner.
+const CLEAN: u32 = 12;
+/// On the kept side one in so many.
+const KEPT: u32 = 8;
+/// Good bases that a mate must show on either side of a junction.
+const SHOWN: u32 = 6;
 /// Bases of the kept side that a mate must show to speak of a junction.
 const OVERLAP: i32 = 4;
 /// Log-odds, in hundredths, from which on a base or a mate says anything.
@@ -24,7 +31,7 @@ pub const SAYS: i32 = 200;
 pub const CLEAR: i32 = 700;
 pub const CLEAR_LENGTH: i32 = 1400;
 
-/// Lowest quality whose bases speak of the fit.
+/// Lowest quality of bases that say anything.
 const FITTING: u8 = 15;
 
 /// What a good base of each quality says: hundredths of the natural logarithm of P(right) / P(this one wrong base).
@@ -45,6 +52,8 @@ struct Laid {
     is_left: bool,
     /// Position of the mate's first base.
     start: i32,
+    /// What the k-mer lies over that says so.
+    over: Over,
 }
 
 /// What a mate says.
@@ -144,6 +153,7 @@ impl<'a> Looker<'a> {
                         along,
                         is_left,
                         start: i32::from(there) - at,
+                        over: site.over,
                     }));
                 }
             }
@@ -167,16 +177,20 @@ impl<'a> Looker<'a> {
             let read = Read { seq: read.0, qual: read.1, weights: &self.weights };
             let mut told =
                 Told { place: number, along, odds: [0; 2], good: 0, wrong: Default::default(), wrongs: 0 };
+            // Where the genome has something alike, and where alleles differ in length, an allele's own k-mer must be there.
+            let lenient = place.is_substitution() && self.anchors.alone[number as usize];
+            let shows = |over: Over| lenient || group.iter().any(|laid| laid.over == over);
             let mut best = [u32::MAX; 2];
             let mut strange = false;
             for laid in group {
                 let frame = usize::from(!laid.is_left);
                 let Some(weighed) = weigh(place, laid, &read) else { continue };
-                if weighed.differing > 1 + weighed.compared / FIT {
+                if weighed.differing > MAY_DIFFER + weighed.compared / FIT {
                     strange = true;
                 } else if weighed.differing < best[frame] {
                     best[frame] = weighed.differing;
-                    told.odds[frame] = weighed.odds;
+                    let borne_out = shows(if weighed.odds > 0 { Over::Changed } else { Over::Unchanged });
+                    told.odds[frame] = if borne_out && weighed.clean { weighed.odds } else { 0 };
                     if laid.is_left && place.is_substitution() {
                         watch(place, laid.start, &read, &mut told);
                     }
@@ -215,6 +229,8 @@ struct Weighed {
     /// Good bases compared, and of them those that differ from the allele that fits better.
     compared: u32,
     differing: u32,
+    /// Whether it goes on beyond the junction as the allele that it speaks for does.
+    clean: bool,
 }
 
 /// Holds a mate against both alleles in one frame; `None` where it does not reach the junction.
@@ -238,7 +254,7 @@ fn weigh(place: &Place, laid: &Laid, read: &Read<'_>) -> Option<Weighed> {
     if !reaches {
         return None;
     }
-    let (mut odds, mut compared, mut differing) = (0, 0, [0u32; 2]);
+    let (mut odds, mut compared, mut differing, mut sides) = (0, 0, [0u32; 2], [[0u32; 3]; 2]);
     for c in from.max(first)..to.min(last) {
         let i = (c - first) as usize;
         let base = read.seq[i];
@@ -246,19 +262,27 @@ fn weigh(place: &Place, laid: &Laid, read: &Read<'_>) -> Option<Weighed> {
         let (Some(new), Some(old)) = (at(&place.alternative, with), at(reference, *cut as i32)) else {
             continue;
         };
-        if base == b'N' {
+        // What is worth nothing does not add up to anything.
+        if base == b'N' || read.quality(i) < FITTING {
             continue;
         }
         if new != old {
             odds += read.weight(i) * (i32::from(base == new) - i32::from(base == old));
         }
-        if read.quality(i) >= FITTING {
-            compared += 1;
-            differing[0] += u32::from(base != new);
-            differing[1] += u32::from(base != old);
-        }
+        compared += 1;
+        let differs = [u32::from(base != new), u32::from(base != old)];
+        (0..2).for_each(|i| differing[i] += differs[i]);
+        let side = &mut sides[usize::from(laid.is_left == (c >= 0))];
+        (0..2).for_each(|i| side[i] += differs[i]);
+        side[2] += 1;
     }
-    Some(Weighed { odds, compared, differing: differing[0].min(differing[1]) })
+    let own = usize::from(odds < 0);
+    let like = |[kept, beyond]: [[u32; 3]; 2]| {
+        let enough = kept[2] >= SHOWN && beyond[2] >= SHOWN;
+        enough && kept[own] <= kept[2] / KEPT && beyond[own] <= beyond[2] / CLEAN
+    };
+    let clean = substitution || like(sides);
+    Some(Weighed { odds, compared, differing: differing[0].min(differing[1]), clean })
 }
 
 /// Notes the bases round a substitution: those that are the reference's, and those that are not.

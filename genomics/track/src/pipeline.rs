@@ -193,7 +193,9 @@ impl Job {
         }
         for change in changes.iter().filter(|c| c.reference.is_none()) {
             let ends = change.junctions.iter().flat_map(|j| [&j.from, &j.to]).flatten();
-            ends.for_each(|end| drop(touched.entry(&end.chrom).or_default().insert(end.pos)));
+            ends.for_each(|end| {
+                touched.entry(&end.chrom).or_default().insert(end.pos);
+            });
         }
         let mut at = 0;
         let mut places = Vec::new();
