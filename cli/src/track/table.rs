@@ -29,7 +29,7 @@ const COLUMNS: [(&str, &str); 17] = [
 
 fn share(value: f64) -> String {
     match value {
-        v if v == 0.0 => "0".into(),
+        0.0 => "0".into(),
         v if v < 1e-3 => format!("{v:.2e}"),
         v => format!("{v:.4}"),
     }

@@ -182,7 +182,9 @@ pub fn change(index: usize, share: Option<f64>, given: &[Given<'_>], normal: Opt
     let [low, high] = interval(changed, molecules);
     let verdict = match (changed, molecules) {
         (_, 0) => Verdict::NoMolecules,
-        _ if normal.is_some_and(|n| n.verdict == Verdict::Found) => Verdict::InNormal,
+        _ if normal.is_some_and(|n| matches!(n.verdict, Verdict::Found | Verdict::StandsOut)) => {
+            Verdict::InNormal
+        }
         (0, _) => Verdict::NotSeen,
         _ if p <= UNLIKELY && changed >= FEWEST => Verdict::Found,
         _ => Verdict::Unsure,
@@ -358,6 +360,12 @@ mod tests {
         let local = Local { rates: [1e-4; 2], shape: 20.0 };
         let given = || Given { votes: &votes, local, thinned: 1 };
         assert_eq!(change(0, None, &[given()], Some(&normal)).verdict, Verdict::InNormal);
+        // Also where it stands out among what the normal has.
+        let mut others: Vec<Tracked> =
+            (0..20).map(|i| tracked(i, if i == 0 { 50 } else { 0 }, 100.0)).collect();
+        whole(&mut others, |_| None);
+        assert_eq!(others[0].verdict, Verdict::StandsOut);
+        assert_eq!(change(0, None, &[given()], Some(&others[0])).verdict, Verdict::InNormal);
         let clean = tracked(0, 0, 100.0);
         assert_eq!(change(0, None, &[given()], Some(&clean)).verdict, Verdict::Found);
     }
