@@ -36,9 +36,7 @@ use crate::{command, json, sizes, voice};
     genuma track calls/somatic.vcf.gz later_1.fq.gz later_2.fq.gz --reference ref.fa -o later.tsv\n  \
     Two later samples and the patient's normal, everything as JSON too:\n    \
     genuma track calls.vcf --sample may=M_1.fq.gz,M_2.fq.gz --sample july=J_1.fq.gz,J_2.fq.gz \\\n      \
-    --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json both.json -o both.tsv\n  \
-    Calls without a reference are placed on the assembled contigs:\n    \
-    genuma track calls/somatic.vcf.gz later_1.fq.gz later_2.fq.gz --reference calls/contigs.fa"
+    --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json both.json -o both.tsv"
 )]
 pub struct Args {
     /// The known changes: VCF of any caller, plain or gzip'd
