@@ -115,7 +115,8 @@ mod tests {
         let (once, twice) = (b"ACGGATTACAGGCATTAGCCATTGACCGTATC", b"TTGACGGCATACGATCCATGGACCATAGGCTA");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("genome.fa");
-        let text = [b">one\n", &once[..], b"N", twice, b"\n>two\n", &revcomp(twice), b"N", twice, b"\n"].concat();
+        let text =
+            [b">one\n", &once[..], b"N", twice, b"\n>two\n", &revcomp(twice), b"N", twice, b"\n"].concat();
         std::fs::write(&path, text).unwrap();
         let of = |seq: &[u8]| kmers(seq, 31).map(|(_, k)| k.canonical()).collect::<Vec<u64>>();
         let wanted = [of(once), of(twice), of(&revcomp(b"TACGATTACAGGCATTAGCCATTGACCGTATT"))].concat();
