@@ -28,6 +28,7 @@ mod sizes;
 mod stdout;
 mod step;
 mod topology;
+mod track;
 mod voice;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ enum Verb {
     Align(align::Args),
     Run(run::Args),
     Advise(advise::Args),
+    Track(track::Args),
     Simulate(Box<simulate::Args>),
     Evaluate(evaluate::Args),
     Topology(topology::Args),
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         Verb::Align(args) => align::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Advise(args) => advise::run(&args),
+        Verb::Track(args) => track::run(&args),
         Verb::Simulate(args) => simulate::run(*args),
         Verb::Evaluate(args) => evaluate::run(args),
         Verb::Topology(args) => topology::run(&args),

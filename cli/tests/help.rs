@@ -7,7 +7,7 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "call",
     "step",
     "plan",
@@ -17,6 +17,7 @@ const VERBS: [&str; 15] = [
     "align",
     "run",
     "advise",
+    "track",
     "simulate",
     "evaluate",
     "topology",

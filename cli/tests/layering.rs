@@ -23,6 +23,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("align", &["work", "reads", "machine", "farm", "mapper"]),
     ("pair", &["work", "reads", "kmers"]),
     ("somatic", &["work", "storage", "reads", "kmers", "pair", "align"]),
+    ("track", &["work", "reads", "kmers", "somatic"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),
     ("faults", &[]),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use genuma_simulate::{Adapter, CaptureParams, Params, Preset, TargetSource};
+use genuma_simulate::{Adapter, CaptureParams, Kin, Params, Preset, TargetSource};
 
 /// Coverage of the rest of the genome relative to that of the targets.
 const OFF_TARGET: f64 = 0.01;
@@ -54,6 +54,30 @@ enum TargetName {
     Panel,
     /// Exons of 80-300 bp of many genes: 2.2% of the genome
     Exome,
+}
+
+/// What another person may be to the patient.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum KinName {
+    /// Shares half of the SNVs, as common polymorphisms are
+    Unrelated,
+    /// Parent or child: has one of the patient's haplotypes everywhere
+    Parent,
+    /// Has none, one or both of them, in long stretches: a quarter, a half, a quarter of the genome
+    Sibling,
+    /// Has one of them in half of the genome
+    HalfSibling,
+}
+
+impl From<KinName> for Kin {
+    fn from(name: KinName) -> Kin {
+        match name {
+            KinName::Unrelated => Kin::Unrelated,
+            KinName::Parent => Kin::Parent,
+            KinName::Sibling => Kin::Sibling,
+            KinName::HalfSibling => Kin::HalfSibling,
+        }
+    }
 }
 
 /// See the module.
@@ -157,6 +181,9 @@ pub struct Dirt {
     /// Share of the normal sample's reads that are another person's; 1: the samples are of two people
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Samples")]
     foreign_normal: f64,
+    /// What the other person is to the patient
+    #[arg(long, value_name = "KIN", default_value = "unrelated", help_heading = "Samples")]
+    foreign_kin: KinName,
     /// Genome that foreign reads come from instead, such as another species'
     #[arg(long, value_name = "FASTA", help_heading = "Samples")]
     foreign_genome: Option<PathBuf>,
@@ -244,5 +271,6 @@ impl Dirt {
         params.foreign.genome.clone_from(&self.foreign_genome);
         params.integrated.genome.clone_from(&self.integrate);
         params.integrated.pieces = if self.integrate.is_some() { self.integrations } else { 0 };
+        params.foreign.kin = self.foreign_kin.into();
     }
 }

@@ -42,7 +42,7 @@ pub mod evaluate;
 
 pub use copies::{Aneuploid, CopyParams};
 pub use error::{Error, Result};
-pub use foreign::ForeignParams;
+pub use foreign::{ForeignParams, Kin};
 pub use genome::Genome;
 pub use germline::GermlineParams;
 pub use integrated::IntegratedParams;

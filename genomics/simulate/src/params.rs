@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::copies::CopyParams;
 use crate::error::{Error, Result};
-use crate::foreign::ForeignParams;
+use crate::foreign::{ForeignParams, Kin};
 use crate::germline::GermlineParams;
 use crate::human;
 use crate::integrated::IntegratedParams;
@@ -245,6 +245,11 @@ impl Params {
         }
         if self.foreign.genome.is_some() && self.foreign.tumor + self.foreign.normal == 0.0 {
             return wrong("a foreign genome needs a share of foreign reads in a sample");
+        }
+        if self.foreign.kin != Kin::Unrelated
+            && (self.foreign.tumor + self.foreign.normal == 0.0 || self.foreign.genome.is_some())
+        {
+            return wrong("a relative needs a share of foreign reads in a sample, and no foreign genome");
         }
         Ok(())
     }

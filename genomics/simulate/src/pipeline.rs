@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cells::Cells;
 use crate::copies::{self, Aneuploid};
 use crate::error::{Error, Result};
-use crate::foreign;
+use crate::foreign::{self, Kin};
 use crate::genome::{Genome, write_file};
 use crate::germline::{self, Germline};
 use crate::ground::Ground;
@@ -230,17 +230,18 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
         &mut params.stream(Stream::Germline),
     );
     let others = params.foreign.tumor + params.foreign.normal > 0.0 && params.foreign.genome.is_none();
+    let kin = params.foreign.kin;
     let foreign = others.then(|| {
-        foreign::person(
-            nuclear,
-            &tumour.ploidy,
-            &params.germline,
-            &germline,
-            &mut params.stream(Stream::Foreign),
-        )
+        let (ploidy, rng) = (&tumour.ploidy, &mut params.stream(Stream::Foreign));
+        match kin {
+            Kin::Unrelated => foreign::person(nuclear, ploidy, &params.germline, &germline, rng),
+            _ => foreign::relative(nuclear, ploidy, &params.germline, kin, &germline, &mut ground, rng),
+        }
     });
+    let other =
+        if kin.has_the_mitochondria() { Stream::MitochondrialVariants } else { Stream::ForeignMitochondrion };
     let mitochondria = (params.samples.mitochondrion > 0.0).then(|| {
-        [Stream::MitochondrialVariants, Stream::ForeignMitochondrion]
+        [Stream::MitochondrialVariants, other]
             .map(|stream| Mitochondrion::new(genome, &mut params.stream(stream)))
     });
     Ok(Variants { tumour, germline, foreign, mitochondria })

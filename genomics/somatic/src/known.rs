@@ -1,10 +1,10 @@
-//! Which of some k-mers the reference has.
+//! Which of some k-mers the reference has, and how often.
 //!
 //! Where the normal was hardly read, all that the tumour has looks new: at 8x one k-mer of thirty. Four of five of these stand in the reference, so
 //! nothing is new there. The reference is read past the k-mers, some chunks at a time, and never held.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use genuma_reads::Error;
 use genuma_reads::fasta::{Part, read_parts};
@@ -22,7 +22,21 @@ const CHUNK: usize = 256 << 10;
 /// # Errors
 /// A reference that cannot be read.
 pub fn known(reference: &Path, sought: &Sought, threads: usize, meter: &Meter) -> Result<Vec<bool>, Error> {
-    let known: Vec<AtomicBool> = (0..sought.len()).map(|_| AtomicBool::new(false)).collect();
+    Ok(copies(reference, sought, threads, meter)?.into_iter().map(|copies| copies > 0).collect())
+}
+
+/// The same, but how often: 2 stands for twice and oftener.
+///
+/// # Errors
+/// A reference that cannot be read.
+pub fn copies(reference: &Path, sought: &Sought, threads: usize, meter: &Meter) -> Result<Vec<u8>, Error> {
+    let known: Vec<AtomicU8> = (0..sought.len()).map(|_| AtomicU8::new(0)).collect();
+    let met = |known: &AtomicU8| {
+        // Those of a repeat are met often; who finds two there leaves it.
+        if known.load(Relaxed) < 2 {
+            let _ = known.fetch_update(Relaxed, Relaxed, |n| (n < 2).then_some(n + 1));
+        }
+    };
     let overlap = sought.k() as usize - 1;
     let look = |bases: &[u8]| {
         let starts = bases.len().saturating_sub(overlap);
@@ -30,7 +44,7 @@ pub fn known(reference: &Path, sought: &Sought, threads: usize, meter: &Meter) -
             let from = i * CHUNK;
             hits.clear();
             sought.find(&bases[from..(from + CHUNK).min(starts) + overlap], looking, hits);
-            hits.iter().for_each(|hit| known[hit.rank as usize].store(true, Relaxed));
+            hits.iter().for_each(|hit| met(&known[hit.rank as usize]));
         };
         in_order(starts.div_ceil(CHUNK), threads, || (sought.looking(), Vec::new()), chunk);
         meter.add_bytes(starts as u64);
@@ -47,7 +61,7 @@ pub fn known(reference: &Path, sought: &Sought, threads: usize, meter: &Meter) -
         }
     })?;
     look(&gathered);
-    Ok(known.into_iter().map(AtomicBool::into_inner).collect())
+    Ok(known.into_iter().map(AtomicU8::into_inner).collect())
 }
 
 #[cfg(test)]
@@ -94,5 +108,20 @@ mod tests {
             assert!(known[..there.len()].iter().all(|known| *known), "{threads}");
             assert!(known[there.len()..].iter().all(|known| !known), "{threads}");
         }
+    }
+
+    #[test]
+    fn what_stands_twice_is_told_from_what_stands_once_whatever_the_strand() {
+        let (once, twice) = (b"ACGGATTACAGGCATTAGCCATTGACCGTATC", b"TTGACGGCATACGATCCATGGACCATAGGCTA");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("genome.fa");
+        let text =
+            [b">one\n", &once[..], b"N", twice, b"\n>two\n", &revcomp(twice), b"N", twice, b"\n"].concat();
+        std::fs::write(&path, text).unwrap();
+        let of = |seq: &[u8]| kmers(seq, 31).map(|(_, k)| k.canonical()).collect::<Vec<u64>>();
+        let wanted = [of(once), of(twice), of(&revcomp(b"TACGATTACAGGCATTAGCCATTGACCGTATT"))].concat();
+        let sought = Sought::new(31, wanted.iter().copied());
+        let found = copies(&path, &sought, 2, &Meter::default()).unwrap();
+        assert_eq!(found, [1, 1, 2, 2, 0, 0]);
     }
 }

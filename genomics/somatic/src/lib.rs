@@ -7,7 +7,7 @@ pub mod kmer_map;
 pub mod sought;
 pub mod molecule;
 pub mod label;
-mod known;
+pub mod known;
 pub mod count;
 pub mod group;
 mod columns;

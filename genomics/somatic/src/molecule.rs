@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 /// Bases compared at the start of each mate; no others are looked at.
-pub(crate) const PREFIX: usize = 32;
+pub const PREFIX: usize = 32;
 /// Bases by which pairs that may be copies are found: the start of either mate without an error.
 const KEY: usize = 12;
 /// Differences allowed over both prefixes: sequencing errors in one of the copies.
@@ -140,7 +140,7 @@ impl Molecules {
 }
 
 /// A number that only the name decides, every bit by chance (FNV-1a, and a finaliser).
-pub(crate) fn lot(name: &[u8]) -> u64 {
+pub fn lot(name: &[u8]) -> u64 {
     let hash =
         name.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     let hash = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -64,8 +64,13 @@ impl Sought {
     }
 
     /// How many k-mers are looked for.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.map.len()
+    }
+
+    /// Whether nothing is looked for.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Length of the k-mers.

@@ -25,6 +25,8 @@ pub struct Record {
     pub filter: String,
     /// INFO; flags have an empty value.
     pub info: HashMap<String, String>,
+    /// Share of the tumour's reads that have the allele (AF of its column, or by its AD, or AF of INFO), as text; empty when nothing says.
+    pub share: String,
 }
 
 impl Record {
@@ -55,11 +57,12 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
 /// Reads the text of a VCF file; `path` is for errors.
 pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
     let mut records = vec![];
-    let mut header = false;
+    let (mut header, mut tumour) = (false, Tumour::default());
     for (i, line) in text.lines().enumerate() {
         let fail = |what: &str| Error::Format { path: path.into(), line: i as u64 + 1, what: what.into() };
         if line.starts_with('#') {
             header |= line.starts_with("#CHROM") || line.starts_with("##fileformat=VCF");
+            tumour.header(line);
             continue;
         }
         if !header {
@@ -79,7 +82,8 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
         // `.` and `*` say that there is nothing new here.
-        for alternate in alternates.split(',').filter(|a| !matches!(*a, "." | "*" | "<*>" | "<NON_REF>")) {
+        let new = |alternate: &&str| !matches!(*alternate, "." | "*" | "<*>" | "<NON_REF>");
+        for (allele, alternate) in alternates.split(',').enumerate().filter(|(_, a)| new(a)) {
             records.push(Record {
                 chrom: chrom.to_owned(),
                 pos,
@@ -88,6 +92,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
                 alternate: alternate.to_owned(),
                 quality: quality.to_owned(),
                 filter: filter.to_owned(),
+                share: tumour.share(&columns, &info, allele),
                 info: info.clone(),
             });
         }
@@ -100,6 +105,54 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
         });
     }
     Ok(records)
+}
+
+/// Which column is the tumour's.
+#[derive(Default)]
+struct Tumour {
+    /// What the header names.
+    name: Option<String>,
+    column: Option<usize>,
+}
+
+/// Column of FORMAT.
+const FORMAT: usize = 8;
+
+impl Tumour {
+    /// Looks for it in a line of the header.
+    fn header(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix("##tumor_sample=") {
+            self.name = Some(name.to_owned());
+        }
+        if line.starts_with("#CHROM") {
+            let samples: Vec<&str> = line.split('\t').skip(FORMAT + 1).collect();
+            let named = |name: &&str| match &self.name {
+                Some(tumour) => *name == tumour,
+                None => matches!(name.to_ascii_lowercase().as_str(), "tumor" | "tumour"),
+            };
+            let only = (samples.len() == 1).then_some(0);
+            self.column = samples.iter().position(named).or(only).map(|at| at + FORMAT + 1);
+        }
+    }
+
+    /// Share of its reads that have an allele of a record.
+    fn share(&self, columns: &[&str], info: &HashMap<String, String>, allele: usize) -> String {
+        let of_column = || {
+            let (keys, values) = (columns.get(FORMAT)?, columns.get(self.column?)?);
+            let field = |key: &str| {
+                let at = keys.split(':').position(|k| k == key)?;
+                values.split(':').nth(at).filter(|v| *v != ".")
+            };
+            if let Some(share) = field("AF").and_then(|shares| shares.split(',').nth(allele)) {
+                return Some(share.to_owned());
+            }
+            let depths: Vec<f64> = field("AD")?.split(',').filter_map(|n| n.parse().ok()).collect();
+            let all: f64 = depths.iter().sum();
+            Some((depths.get(allele + 1)? / all).to_string()).filter(|_| all > 0.0)
+        };
+        let of_info = || info.get("AF")?.split(',').nth(allele).map(str::to_owned);
+        of_column().or_else(of_info).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +173,23 @@ mod tests {
         assert_eq!((found[0].reference.as_str(), found[1].alternate.as_str()), ("A", "GT"));
         assert_eq!(found[0].length("SVLEN"), Some(12));
         assert!(found[0].info.contains_key("FLAG") && found[0].passed());
+    }
+
+    #[test]
+    fn the_tumours_column_says_its_share() {
+        let of = |header: &str, lines: &str| -> Vec<String> {
+            let text = format!("##fileformat=VCFv4.2\n{header}\n{lines}\n").replace(' ', "\t");
+            parse(&text, Path::new("a.vcf")).unwrap().into_iter().map(|r| r.share).collect()
+        };
+        let columns = "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT";
+        let two =
+            of(&format!("{columns} NORMAL TUMOR"), "c 1 . A C,G . . AF=0.9 GT:AF 0/0:0,0 0/1:0.25,0.125");
+        assert_eq!(two, ["0.25", "0.125"]);
+        let named = format!("##tumor_sample=a\n{columns} a b");
+        assert_eq!(of(&named, "c 1 . A C . . . AD 6,2 9,0"), ["0.25"]);
+        assert_eq!(of(&format!("{columns} x y"), "c 1 . A C . . AF=0.5 AD 6,2 9,0"), ["0.5"]);
+        assert_eq!(of(&format!("{columns} x"), "c 1 . A C . . . AD 0,0"), [""]);
+        assert_eq!(of("#CHROM", "c 1 . A C . . ."), [""]);
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn dirty(preset: Preset, depth: f64) -> Params {
             mitochondrion: 50.0,
             ..Default::default()
         },
-        foreign: ForeignParams { tumor: 0.02, normal: 0.05, genome: None },
+        foreign: ForeignParams { tumor: 0.02, normal: 0.05, ..Default::default() },
         seed: 11,
         ..Default::default()
     };

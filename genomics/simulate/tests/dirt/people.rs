@@ -1,6 +1,6 @@
 //! Mitochondria, and other people.
 
-use genuma_simulate::{ForeignParams, GenomeSource, GermlineParams, SomaticParams};
+use genuma_simulate::{ForeignParams, GenomeSource, GermlineParams, Kin, SomaticParams, simulate};
 
 use crate::common::{Mate, Variant, clean, close, made, write_fasta};
 
@@ -50,7 +50,7 @@ fn other_people_have_variants_of_their_own() {
     let mut params = clean(300_000, 1, 10.0);
     params.samples.depth_normal = 30.0;
     params.germline = GermlineParams { indel_rate: 0.0, svs: 0, ..Default::default() };
-    params.foreign = ForeignParams { tumor: 0.0, normal: 0.3, genome: None };
+    params.foreign = ForeignParams { tumor: 0.0, normal: 0.3, ..Default::default() };
     let made = made(&params);
     assert_eq!(made.count("tumor", "foreign_pairs"), 0.0);
     let pairs = made.pairs("normal");
@@ -79,7 +79,7 @@ fn all_of_a_normal_may_be_foreign_and_truth_counts_foreign_reads() {
     params.germline = GermlineParams { indel_rate: 0.0, svs: 0, homozygous_share: 1.0, ..Default::default() };
     (params.somatic.snvs, params.somatic.spacing) = (50, 200);
     params.samples.depth_normal = 20.0;
-    params.foreign = ForeignParams { tumor: 0.2, normal: 1.0, genome: None };
+    params.foreign = ForeignParams { tumor: 0.2, normal: 1.0, ..Default::default() };
     let made = made(&params);
     assert_eq!(made.count("normal", "foreign_pairs"), made.pairs("normal").len() as f64);
     let normal: Vec<Mate> = made.pairs("normal").into_iter().flatten().collect();
@@ -100,6 +100,7 @@ fn foreign_reads_may_be_of_another_species() {
         tumor: 0.1,
         normal: 0.0,
         genome: Some(write_fasta(folder.path(), &[("phage", seq)])),
+        ..Default::default()
     };
     let made = made(&params);
     let pairs = made.pairs("tumor");
@@ -151,4 +152,57 @@ fn a_man_has_one_x_and_one_y_and_gaps_have_no_reads() {
         all += seen.values().sum::<usize>();
     }
     close(shown as f64 / all as f64, 0.6, 0.15);
+}
+
+#[test]
+fn relatives_are_told_in_the_truth_and_share_mitochondria_by_their_mother() {
+    let mut params = clean(200_000, 1, 1.0);
+    params.germline = GermlineParams::default();
+    params.samples.mitochondrion = 20.0;
+    let shares = [(Kin::Unrelated, 0), (Kin::Parent, 0), (Kin::Sibling, 12), (Kin::HalfSibling, 12)].map(
+        |(kin, of_mitochondrion)| {
+            params.foreign = ForeignParams { tumor: 0.0, normal: 1.0, kin, ..Default::default() };
+            let made = made(&params);
+            let places = |name: &str| -> Vec<(String, usize, String)> {
+                made.vcf(name).into_iter().map(|v| (v.contig, v.pos, v.alternate)).collect()
+            };
+            let (patient, other) = (places("germline.vcf"), places("foreign.vcf"));
+            let shared: Vec<_> = other.iter().filter(|v| patient.contains(v)).collect();
+            let of_chrm = shared.iter().filter(|v| v.0 == "chrM").count();
+            assert_eq!(of_chrm, of_mitochondrion, "{kin:?}");
+            (shared.len() - of_chrm) as f64 / (patient.len() - 12) as f64
+        },
+    );
+    let [stranger, parent, sibling, half] = shares;
+    // Common SNVs are half of ten elevenths; a parent has two thirds of all for sure.
+    assert!((0.38..0.53).contains(&stranger) && (0.7..0.9).contains(&parent), "{shares:?}");
+    assert!((0.6..0.95).contains(&sibling) && half > stranger + 0.05 && half < parent, "{shares:?}");
+}
+
+#[test]
+fn relatives_need_foreign_reads() {
+    let mut params = clean(100_000, 1, 1.0);
+    params.foreign = ForeignParams { kin: Kin::Sibling, ..Default::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let said = simulate(&params, folder.path(), 1).unwrap_err().to_string();
+    assert!(said.contains("a relative needs a share of foreign reads"), "{said}");
+}
+
+#[test]
+fn other_reads_of_the_same_patient_and_tumour() {
+    let mut params = clean(100_000, 1, 2.0);
+    params.germline = GermlineParams::default();
+    params.somatic = SomaticParams { snvs: 20, indels: 5, svs: 0, ..Default::default() };
+    let first = made(&params);
+    params.reads_seed = Some(77);
+    let second = made(&params);
+    let read = |of: &crate::common::Made, name: &str| std::fs::read(of.folder.path().join(name)).unwrap();
+    for same in ["genome.fa", "germline.vcf", "truth.vcf"] {
+        assert_eq!(read(&first, same), read(&second, same), "{same}");
+    }
+    for other in ["tumor_1.fq.gz", "normal_2.fq.gz"] {
+        assert_ne!(read(&first, other), read(&second, other), "{other}");
+    }
+    params.reads_seed = Some(params.seed);
+    assert_eq!(read(&first, "tumor_1.fq.gz"), read(&made(&params), "tumor_1.fq.gz"));
 }
