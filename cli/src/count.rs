@@ -1,7 +1,7 @@
 //! `genuma count`: from reads to a table of k-mers and how often each sample has them.
 
 pub mod note;
-mod outputs;
+pub mod outputs;
 mod resume;
 
 use std::path::{Path, PathBuf};
