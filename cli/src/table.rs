@@ -412,10 +412,11 @@ fn made(tables: &[Table], operation: Operation, counts: Counts) -> Made {
 /// Warns of tables that were made in different ways.
 fn tell_differences(tables: &[Table]) {
     let first = &tables[0];
-    let each: [(&str, fn(&Note) -> u64); 3] = [
+    type Setting = (&'static str, fn(&Note) -> u64);
+    let each: [Setting; 3] = [
         ("least counts (--min-count)", |note| note.min_count.into()),
         ("least base qualities (--min-base-quality)", |note| note.min_base_quality.into()),
-        ("panels and others", |note| u64::from(note.panel_of().is_none())),
+        ("kinds of counts (panel 0, other 1)", |note| u64::from(note.panel_of().is_none())),
     ];
     for (what, of) in each {
         if let Some(other) = tables.iter().find(|table| of(&table.note) != of(&first.note)) {

@@ -295,6 +295,14 @@ impl TableWriter {
     /// Writes the filter. A piece that was not made while entries came is made of those in the file.
     fn write_filter(&mut self) -> Result<Section, Error> {
         let blocks = self.spec.blocks_for(self.entries);
+        if blocks > self.filter.begun().0 {
+            // More came than were expected.
+            let (room, path) = (self.spec.for_filter(), self.sink.path());
+            let memory = |source| Error::Memory { path: path.to_path_buf(), source };
+            self.filter = Making::new(0, 0).map_err(memory)?;
+            self.filter = Making::new(blocks, room).map_err(memory)?;
+            self.push_again()?;
+        }
         let mut part = self.sink.part();
         for first in (0..blocks).step_by(self.filter.len().max(1)) {
             if self.filter.begun() != (blocks, first) {
