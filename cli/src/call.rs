@@ -4,6 +4,7 @@ pub mod budget;
 mod lengths;
 mod outcome;
 pub mod outputs;
+mod panel;
 pub mod room;
 pub mod watched;
 mod why;
@@ -17,6 +18,7 @@ use clap::value_parser;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, Layout, NORMAL, TUMOUR, check_lanes};
 use genuma_somatic::outcome::Outcome;
+use genuma_somatic::panel::Panel;
 use genuma_somatic::pipeline::{Finished, Job, Means, Params};
 use genuma_work::clock::process_cost;
 use genuma_work::unit::Store;
@@ -82,6 +84,10 @@ pub struct Args {
     /// Without it calls are placed on the assembled contigs of the normal
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
+    /// Panel of normals: a table of `genuma table union --counts samples`, of this k. What is called and other people's normals have gets
+    /// the filter `panel`
+    #[arg(long, value_name = "TABLE", conflicts_with = "plan", help_heading = "Input")]
+    panel: Option<PathBuf>,
 
     /// Folder for the results; made when missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -93,6 +99,9 @@ pub struct Args {
     /// Lowest quality (Phred) of a call that passes
     #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = quality, help_heading = "Output")]
     min_quality: f64,
+    /// Normals of the panel that have what recurs, at least [default: 2]
+    #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
+    panel_least: Option<u32>,
 
     /// Length of k-mers in bases, 24 to 32: short ones need less depth, long ones tell repeats apart
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(24..=32), help_heading = "Method")]
@@ -151,7 +160,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let Args { shards, parts, sbatch, out, .. } = &args;
         return making::plan(&job, &Asked { run, shards: *shards, parts: *parts, sbatch: *sbatch, out });
     }
-    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref());
+    let panel = job.panel.as_ref().map(Panel::path);
+    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref()).chain(panel);
     let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
     apart.map_err(|e| Usage(e.to_string()))?;
     let reference = inspect(&job)?;
@@ -233,13 +243,15 @@ impl Args {
             None => means(self.threads, self.memory, self.scratch)?,
         };
         check_lanes(&all)?;
+        let panel =
+            self.panel.as_deref().map(|table| panel::open(table, self.k, self.panel_least)).transpose()?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
-            fingerprint: fingerprint(&all, self.reference.as_deref(), &params)?,
+            fingerprint: fingerprint(&all, self.reference.as_deref(), panel.as_ref(), &params)?,
             resume: self.resume,
         };
         let why = why::questions(&self.why, self.reference.as_deref())?;
-        Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store, why })
+        Ok(Job { lanes: all, reference: self.reference.clone(), params, means, store, why, panel })
     }
 }
 
@@ -337,7 +349,12 @@ pub fn role(lane: &Lane) -> &'static str {
 }
 
 /// What the calls depend on.
-fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> anyhow::Result<String> {
+fn fingerprint(
+    lanes: &[Lane],
+    reference: Option<&Path>,
+    panel: Option<&Panel>,
+    params: &Params,
+) -> anyhow::Result<String> {
     let Params { k, min_base_quality, least_tumour, least_quality } = params;
     let mut fingerprint = Fingerprint::new()
         .parameter("k", k)
@@ -352,6 +369,10 @@ fn fingerprint(lanes: &[Lane], reference: Option<&Path>, params: &Params) -> any
     let fingerprint = match reference {
         Some(path) => fingerprint.file("reference", path)?,
         None => fingerprint.parameter("reference", "none"),
+    };
+    let fingerprint = match panel {
+        Some(panel) => fingerprint.file("panel", &panel.table)?.parameter("panel-least", panel.least),
+        None => fingerprint,
     };
     Ok(fingerprint.lines())
 }

@@ -45,6 +45,7 @@ pub fn of(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         inputs: [NORMAL, TUMOUR].map(|sample| inputs(&job.lanes, sample)),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
+        panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
         k: job.params.k,
         means: job.means.clone(),
         units: finished.costs.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use genuma_somatic::outcome::Outcome;
-use genuma_somatic::pipeline::{Finished, Job, Params};
+use genuma_somatic::pipeline::{Finished, Job};
 use genuma_somatic::{output, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use genuma_work::{Meter, Watch};
@@ -66,7 +66,7 @@ impl<'a> Outputs<'a> {
             set.add(answers.complete()?);
         }
         let genome = &finished.genome;
-        let command = command(&job.params, job.reference.as_deref());
+        let command = command(job);
         let lines = vcf::lines(&finished.events, genome);
         output::write_vcf(&file(VCF), &vcf::header(genome, &command), &lines, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
@@ -89,13 +89,18 @@ impl<'a> Outputs<'a> {
 }
 
 /// The parameters that the result depends on, in one order: equal runs have equal headers.
-fn command(params: &Params, reference: Option<&Path>) -> String {
+fn command(job: &Job) -> String {
+    let (params, reference) = (&job.params, job.reference.as_deref());
     let mut line = format!(
         "genuma call -k {} --min-base-quality {} --min-quality {}",
         params.k, params.min_base_quality, params.least_quality
     );
     if let Some(name) = reference.and_then(Path::file_name) {
         line += &format!(" --reference {}", name.to_string_lossy());
+    }
+    if let Some(panel) = &job.panel {
+        let name = panel.table.file_name().unwrap_or_default().to_string_lossy();
+        line += &format!(" --panel {name} --panel-least {}", panel.least);
     }
     line
 }

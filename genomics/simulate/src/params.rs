@@ -11,6 +11,7 @@ use crate::germline::GermlineParams;
 use crate::human;
 use crate::linked::LinkedParams;
 use crate::presets::Preset;
+use crate::recurrent::RecurrentParams;
 use crate::rng::{Rng, Stream};
 use crate::sequencing::{SHORTEST_INSERT, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
@@ -88,6 +89,9 @@ pub struct Params {
     /// Reads of other people.
     #[serde(skip_serializing_if = "is_default")]
     pub foreign: ForeignParams,
+    /// Wrong bases that every library shows.
+    #[serde(skip_serializing_if = "is_default")]
+    pub recurrent: RecurrentParams,
     /// The parts of the genome that are sequenced; without it all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureParams>,
@@ -110,6 +114,7 @@ impl Default for Params {
             copies: CopyParams::default(),
             samples: SampleParams::default(),
             foreign: ForeignParams::default(),
+            recurrent: RecurrentParams::default(),
             capture: None,
             sequencing: SequencingParams::default(),
             library: None,
@@ -142,6 +147,7 @@ impl Params {
             || !is_default(&reads.machine)
             || !is_default(&self.foreign)
             || !is_default(&self.copies)
+            || self.recurrent.places > 0
             || self.capture.is_some()
             || self.samples.mitochondrion > 0.0
             || reads.adapter().is_some()

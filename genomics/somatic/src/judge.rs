@@ -18,6 +18,7 @@ use crate::locus::{self, Call};
 use crate::means::{Means, Params};
 use crate::neighbours;
 use crate::normal;
+use crate::panel::Known;
 use crate::ranges::{Ranges, Recruited};
 use crate::select::Depths;
 use crate::slippage::{self, Slippage};
@@ -77,6 +78,8 @@ pub struct Judging<'a> {
     pub costs: Vec<UnitCost>,
     /// Variants that are followed.
     pub why: Option<Why>,
+    /// What the panel of normals says, if there is one.
+    pub panel: Option<Known>,
 }
 
 /// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
@@ -97,8 +100,18 @@ impl Judging<'_> {
     pub fn run(self) -> Result<Finished, Error> {
         let clock = Clock::start();
         let turns = Turns { params: self.params, threads: self.means.threads };
-        let Judging { counts, genome, contigs, assembled, recruited, mut ledger, mut costs, mut why, .. } =
-            self;
+        let Judging {
+            counts,
+            genome,
+            contigs,
+            assembled,
+            recruited,
+            mut ledger,
+            mut costs,
+            mut why,
+            panel,
+            ..
+        } = self;
         let library = library(&counts, self.params);
         ledger.made("recruit", "pairs kept", recruited.pairs);
         let deep = recruited.thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
@@ -128,7 +141,10 @@ impl Judging<'_> {
         );
         let errors = turns.errors(&mut ranges)?;
         turns.join_neighbours(&mut ranges, &errors)?;
-        let calls = turns.calls(&mut ranges, &errors)?;
+        let mut calls = turns.calls(&mut ranges, &errors)?;
+        if let Some(panel) = panel {
+            panel.mark(ranges.loci(), self.params.k, &mut calls);
+        }
         ledger.made("judge", "changes judged", calls.len() as u64);
         let events = event::events(calls, &library);
         ledger.made("judge", "events", events.len() as u64);

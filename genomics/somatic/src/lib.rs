@@ -37,6 +37,7 @@ pub mod event;
 pub mod picture;
 pub mod vcf;
 pub mod ledger;
+pub mod panel;
 pub mod why;
 mod means;
 mod error;

@@ -492,6 +492,7 @@ impl Stepping<'_> {
             ledger,
             costs,
             why: None,
+            panel: None,
         };
         judging.run()
     }

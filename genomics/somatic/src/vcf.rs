@@ -58,6 +58,7 @@ pub fn header(genome: &Reference, command: &str) -> String {
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left side of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right side of an insertion\">\n",
+        "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Normals of the panel that have half of the k-mers of the change, or more\">\n",
         "##FORMAT=<ID=GT,Number=1,Type=String,Description=\"Genotype: 0/1 in the tumour says the allele is there, not how many copies\">\n",
         "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Read pairs for each allele, PCR copies counted once\">\n",
         "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Read pairs that tell the alleles apart\">\n",
@@ -279,8 +280,9 @@ impl Writer<'_> {
             Some(first) => ("0|1", ":PS", format!(":{}", first + 1), ":."),
             None => ("0/1", "", String::new(), ""),
         };
+        let panel = call.panel.map_or_else(String::new, |normals| format!(";PANEL={normals}"));
         let text = format!(
-            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}\tGT:AD:DP:AF{key}\t{}{none}\t{}{own}",
+            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}{panel}\tGT:AD:DP:AF{key}\t{}{none}\t{}{own}",
             self.genome.contigs[c.chrom].name,
             c.pos,
             c.id,

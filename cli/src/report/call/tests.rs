@@ -74,6 +74,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         version: "0.1.0".into(),
         inputs: [vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
+        panel: None,
         k: 31,
         means: Means { threads: 2, memory: 2 << 30, scratch: 0 },
         units: vec![unit("count"), unit("assemble")],
