@@ -11,7 +11,7 @@ use common::{Data, gunzip, run, scratch};
 
 /// What people have in common: the genome, and at which of its places libraries show wrong bases.
 const RECURRENT: [&str; 2] = ["--recurrent", "500"];
-const NORMALS: u64 = 6;
+const NORMALS: u64 = 10;
 
 /// A pair, and a panel of other people.
 struct Pair {
@@ -121,7 +121,7 @@ fn artefacts_that_recur_go_and_changes_stay() {
     let false_before = passed_before.intersection(&artefacts).count();
     let false_after = passed_after.intersection(&artefacts).count();
     assert!(false_before >= 20, "{false_before} artefacts pass: too few to say anything");
-    assert!(false_after * 10 <= false_before, "{false_after} of {false_before} artefacts are left");
+    assert!(false_after * 5 <= false_before, "{false_after} of {false_before} artefacts are left");
     let lost: Vec<_> =
         passed_before.difference(&passed_after).filter(|call| !artefacts.contains(*call)).collect();
     assert!(lost.is_empty(), "{lost:?}");
@@ -136,7 +136,9 @@ fn artefacts_that_recur_go_and_changes_stay() {
         let normals: Option<u64> = normals.map(|n| n.parse().expect("a number"));
         assert!(normals.is_none_or(|n| n <= NORMALS), "{place:?}");
         let filtered = filter.split(';').any(|name| name == "panel");
-        assert_eq!(filtered, normals.is_some_and(|n| n >= 2), "{place:?}: {filter} {info}");
+        let substitution = place[2].len() == place[3].len() && !place[3].contains(['<', '[', ']']);
+        assert_eq!(filtered && substitution, substitution && normals.is_some_and(|n| n >= 2), "{place:?}");
+        assert!(!filtered || normals.is_some_and(|n| n >= 2), "{place:?}: {filter} {info}");
     }
     assert!(after.contains("##FILTER=<ID=panel,") && after.contains("##INFO=<ID=PANEL,"));
     assert!(after.contains("--panel panel.gkt --panel-least 2\n"));
@@ -149,9 +151,9 @@ fn artefacts_that_recur_go_and_changes_stay() {
     );
     assert!(told.stdout.contains(&one[1]));
 
-    // One more normal than there are in most: fewer go.
+    // Where nearly all normals have to have it, fewer go.
     let strict = scratch("strict");
-    run(data.call_with(&strict, &[&means[..], &["--panel", text(panel), "--panel-least", "6"]].concat()))
+    run(data.call_with(&strict, &[&means[..], &["--panel", text(panel), "--panel-least", "9"]].concat()))
         .well();
     let left = passed(&vcf(&strict)).intersection(&artefacts).count();
     assert!(false_after < left && left <= false_before, "{false_after}, {left}, {false_before}");
@@ -171,7 +173,7 @@ fn what_is_no_panel_of_this_call_is_refused() {
         (&["--panel", text(&counts)], 1, &["n0.gkt", "no panel", "--counts samples"]),
         (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "no table"]),
         (&["--panel", "/no/such.gkt"], 1, &["/no/such.gkt", "cannot open"]),
-        (&["--panel", text(panel), "--panel-least", "7"], 2, &["--panel-least 7", "6 normals"]),
+        (&["--panel", text(panel), "--panel-least", "11"], 2, &["--panel-least 11", "10 normals"]),
         (&["--panel-least", "3"], 2, &["--panel <TABLE>"]),
         (&["--panel", text(panel), "--plan", text(&out)], 2, &["--panel", "--plan"]),
     ] {

@@ -143,7 +143,8 @@ impl Judging<'_> {
         turns.join_neighbours(&mut ranges, &errors)?;
         let mut calls = turns.calls(&mut ranges, &errors)?;
         if let Some(panel) = panel {
-            panel.mark(ranges.loci(), self.params.k, &mut calls);
+            let reference = on_reference.then_some(&genome);
+            panel.mark(ranges.loci(), reference, self.params.k, turns.threads, &mut calls);
         }
         ledger.made("judge", "changes judged", calls.len() as u64);
         let events = event::events(calls, &library);

@@ -5,12 +5,16 @@
 //! judged when its contig has told which k-mers it made.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use genuma_flash::{Answers, Error, Options, Piece, Scan, Table};
 use genuma_kmers::encode::kmers;
+use genuma_reads::fasta::Reference;
+use genuma_work::parallel;
 
+use crate::change::Change;
 use crate::compare::{Compared, Finding};
-use crate::genotype::Filter;
+use crate::genotype::{Filter, Kind};
 use crate::ledger::Ledger;
 use crate::locus::{Call, Locus};
 use crate::select::Pick;
@@ -21,6 +25,10 @@ const AT_ONCE: usize = 1 << 20;
 const DEPTH: usize = 64;
 /// Pages read at once where the table is gone through.
 const PAGES: usize = 256;
+/// Copies of a place in the reference from which a panel says nothing of it: of so many copies together errors alone are in some normals.
+const COPIES: u32 = 4;
+/// Slots, 2 to this, that tell most k-mers of the reference from those that are looked for.
+const SLOTS: u32 = 20;
 
 /// A panel that is to be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +46,7 @@ pub struct Known {
     kmers: Vec<u64>,
     /// In how many normals each is; the largest number stands for all above.
     normals: Vec<u16>,
-    /// Those where the samples part in a repeat, in order: errors of many copies recur there in every library.
+    /// Those where the samples part in a repeat, in order.
     repeated: Vec<u64>,
     /// In how many normals what recurs is, at least.
     least: u32,
@@ -118,9 +126,16 @@ impl Known {
         Some(self.normals[place].into())
     }
 
+    /// Whether the samples part at a finding in a repeat, as far as depths tell.
+    fn is_repeated(&self, contig: &Compared, finding: usize, k: u32) -> bool {
+        let own = around(&contig.findings[finding], contig.seq.len(), k as usize);
+        let stretch = &contig.seq[own.start..(own.end + k as usize - 1).min(contig.seq.len())];
+        kmers(stretch, k).any(|(_, kmer)| self.repeated.binary_search(&kmer.canonical()).is_ok())
+    }
+
     /// In how many normals a finding is: half of the k-mers that it made, or more, are in so many or more. Of these only those count that no other finding
     /// of the contig is in, if there are such: beside an artefact a change is still one. `None` where no k-mer of it was
-    /// picked, and in a repeat of many copies, where errors alone are in many normals.
+    /// picked.
     pub fn normals(&self, contig: &Compared, finding: usize, k: u32) -> Option<u32> {
         let k = k as usize;
         let own = around(&contig.findings[finding], contig.seq.len(), k);
@@ -129,9 +144,6 @@ impl Known {
         let stretch = contig.seq.get(own.start..(own.end + k - 1).min(contig.seq.len()))?;
         let (mut clear, mut beside) = (Vec::new(), Vec::new());
         for (start, kmer) in kmers(stretch, k as u32) {
-            if self.repeated.binary_search(&kmer.canonical()).is_ok() {
-                return None;
-            }
             let Some(normals) = self.normals_of(kmer.canonical()) else { continue };
             let shared = others.iter().any(|other| other.contains(&(own.start + start)));
             if shared { &mut beside } else { &mut clear }.push(normals);
@@ -141,15 +153,76 @@ impl Known {
         all.get(all.len() / 2).copied()
     }
 
-    /// Says of each call in how many normals it is, and gives those a filter that are in enough.
-    pub fn mark(&self, loci: &[Locus], k: u32, calls: &mut [Call]) {
-        for call in calls {
-            call.panel = self.normals(&loci[call.locus].contig, call.finding, k);
-            if call.panel.is_some_and(|normals| normals >= self.least) {
-                call.genotype.filters.insert(Filter::Panel);
+    /// Says of each call in how many normals it is, and gives those a filter that are in enough: of a length of a tandem repeat twice as many, as these differ
+    /// from person to person. Where the reference, if there is one, has the place without the change many times, nothing is said.
+    pub fn mark(
+        &self,
+        loci: &[Locus],
+        genome: Option<&Reference>,
+        k: u32,
+        threads: usize,
+        calls: &mut [Call],
+    ) {
+        let mut recurring = Vec::new();
+        for (number, call) in calls.iter_mut().enumerate() {
+            let contig = &loci[call.locus].contig;
+            call.panel = match (genome, self.is_repeated(contig, call.finding, k)) {
+                (None, true) => None,
+                _ => self.normals(contig, call.finding, k),
+            };
+            let length = call.kind == Kind::Common && !is_substitution(&call.change);
+            let least = if length { 2 * self.least } else { self.least };
+            if call.panel.is_some_and(|normals| normals >= least) {
+                recurring.push((number, unchanged(&contig.findings[call.finding], k)));
+            }
+        }
+        let mut wanted: Vec<u64> = recurring.iter().filter_map(|(_, kmer)| *kmer).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let copies = genome.map_or_else(Vec::new, |genome| copies(genome, k, &wanted, threads));
+        for (number, kmer) in recurring {
+            let place = kmer.and_then(|kmer| wanted.binary_search(&kmer).ok());
+            if place.and_then(|place| copies.get(place)).is_some_and(|&copies| copies >= COPIES) {
+                calls[number].panel = None;
+            } else {
+                calls[number].genotype.filters.insert(Filter::Panel);
             }
         }
     }
+}
+
+/// Whether a change puts bases in the place of as many others.
+fn is_substitution(change: &Change) -> bool {
+    matches!(change, Change::Allele { reference, alternative, .. } if reference.len() == alternative.len())
+}
+
+/// The canonical k-mer of the sequence without a change that has the place of the change in its middle.
+fn unchanged(finding: &Finding, k: u32) -> Option<u64> {
+    let start = finding.at.start.checked_sub(k as usize / 2)?;
+    let middle = finding.left_normal.get(start..start + k as usize)?;
+    kmers(middle, k).next().map(|(_, kmer)| kmer.canonical())
+}
+
+/// How often each of these k-mers, in order, stands in the reference.
+fn copies(genome: &Reference, k: u32, wanted: &[u64], threads: usize) -> Vec<u32> {
+    let slot = |kmer: u64| (kmer.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS)) as usize;
+    let mut may = vec![false; 1 << SLOTS];
+    wanted.iter().for_each(|&kmer| may[slot(kmer)] = true);
+    let found: Vec<AtomicU32> = wanted.iter().map(|_| AtomicU32::new(0)).collect();
+    let look = |(): &mut (), contig: usize| {
+        for (_, kmer) in kmers(&genome.contigs[contig].seq, k) {
+            let kmer = kmer.canonical();
+            if may[slot(kmer)]
+                && let Ok(place) = wanted.binary_search(&kmer)
+            {
+                found[place].fetch_add(1, Relaxed);
+            }
+        }
+    };
+    if !wanted.is_empty() {
+        parallel::in_order(genome.contigs.len(), threads, || (), look);
+    }
+    found.into_iter().map(AtomicU32::into_inner).collect()
 }
 
 /// Where k-mers begin that have something of a finding: one of its bases, or the bases on both sides of where bases are gone.
@@ -163,7 +236,6 @@ fn around(finding: &Finding, bases: usize, k: usize) -> std::ops::Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::Change;
     use genuma_flash::{Spec, TableWriter};
     use genuma_kmers::encode;
 
@@ -242,14 +314,37 @@ mod tests {
         let picked = known(&seq, (70..=110).map(|at| (at, normals(at))));
         assert_eq!(picked.normals(&changed, 0, K), Some(0));
         assert_eq!(picked.normals(&changed, 1, K), Some(9));
-        // In a repeat nothing is said.
+        // In a repeat of many copies errors say as much.
         let repeated = vec![picked.kmers[3]];
         let in_repeat = Known { repeated, ..known(&seq, (70..=110).map(|at| (at, normals(at)))) };
-        assert!([0, 1].map(|f| in_repeat.normals(&changed, f, K)).contains(&None));
+        assert!([0, 1].iter().any(|&f| in_repeat.is_repeated(&changed, f, K)));
+        assert!([0, 1].iter().all(|&f| !picked.is_repeated(&changed, f, K)));
         // Where every k-mer has both, both are what these say.
         let close = contig(&seq, vec![finding(100..101), finding(100..101)]);
         let both = known(&seq, (70..=100).map(|at| (at, 5)));
         assert_eq!([0, 1].map(|f| both.normals(&close, f, K)), [Some(5); 2]);
+    }
+
+    #[test]
+    fn copies_in_the_reference_are_counted() {
+        let seq = random(300);
+        let of = |at: usize| kmers(&seq[at..at + K as usize], K).next().expect("a k-mer").1.canonical();
+        let mut wanted = vec![of(0), of(100), of(269)];
+        wanted.sort_unstable();
+        let contig = |seq: Vec<u8>| genuma_reads::fasta::Contig { name: "c".into(), seq };
+        let twice = [&seq[90..140], &genuma_reads::dna::revcomp(&seq[100..131])].concat();
+        let genome = Reference::from_contigs(vec![contig(seq.clone()), contig(vec![]), contig(twice)]);
+        for threads in [1, 3] {
+            let found = copies(&genome, K, &wanted, threads);
+            let times = |at: usize| found[wanted.binary_search(&of(at)).expect("wanted")];
+            assert_eq!([0, 100, 269].map(times), [1, 3, 1]);
+        }
+        assert!(copies(&genome, K, &[], 1).is_empty());
+        let mut finding = finding(115..116);
+        finding.left_normal = seq.clone();
+        assert_eq!(unchanged(&finding, K), Some(of(100)));
+        finding.at = 3..4;
+        assert_eq!(unchanged(&finding, K), None);
     }
 
     #[test]
