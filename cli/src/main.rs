@@ -16,6 +16,7 @@ mod json;
 mod machine;
 mod man;
 mod memory;
+mod note;
 mod parts;
 mod plan;
 mod probe;

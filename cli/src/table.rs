@@ -21,9 +21,9 @@ use genuma_work::publish::Set;
 use tracing::{info, warn};
 
 use crate::call::budget;
-use crate::count::note::{Made, Note};
 use crate::count::outputs::{Target, heed_interruption, spec};
 use crate::failure::{Usage, must_be_folder};
+use crate::note::{Made, Note};
 use crate::{command, sizes};
 use ahead::Entries;
 use merge::NONE;

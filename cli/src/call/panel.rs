@@ -6,8 +6,8 @@ use anyhow::bail;
 use genuma_flash::Scan;
 use genuma_somatic::panel::Panel;
 
-use crate::count::note::Note;
 use crate::failure::Usage;
+use crate::note::Note;
 
 /// In how many normals what recurs is, at least, unless told otherwise: of one it may be its own.
 const LEAST: u32 = 2;

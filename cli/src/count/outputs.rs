@@ -12,8 +12,8 @@ use genuma_work::publish::{AtomicFile, Set};
 use serde_json::json;
 
 use super::Named;
-use super::note::Note;
 use crate::failure::Usage;
+use crate::note::Note;
 use genuma_work::{folder, signals};
 
 use crate::{command, json};

@@ -9,8 +9,8 @@ use genuma_reads::dna;
 use genuma_work::publish::{AtomicFile, Partial};
 
 use super::merge::Block;
-use crate::count::note::Note;
 use crate::count::outputs::Target;
+use crate::note::Note;
 
 /// Blocks that wait to be written.
 const WAITING: usize = 4;
