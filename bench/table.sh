@@ -44,21 +44,21 @@ genuma=${GENUMA:-${CARGO_TARGET_DIR:-target}/release/genuma}
 [ -n "${GENUMA:-}" ] || cargo build --quiet --release --locked --package genuma
 trap 'rm -rf "$out"/work "$out"/result* "$out"/data' EXIT
 
-tables=()
+tables=() source=(--genome-length "$length")
 for ((i = 1; i <= samples; i++)); do
   tables+=("$out/$i.gkt")
-  if [ -f "$out/$i.gkt" ] && { [ "$kmc" = no ] || [ -f "$out/$i.kmc_suf" ]; }; then continue; fi
-  "$genuma" simulate --quiet -o "$out/data" --genome-length "$length" --seed "$i" ${genome:+--genome "$genome"} --depth-normal "$depth" --depth-tumor 1
-  if [ "$i" = 1 ]; then
-    cp "$out/data/genome.fa" "$out/genome.fa"
-    genome=$out/genome.fa
+  if [ -f "$out/$i.gkt" ] && { [ "$kmc" = no ] || [ -f "$out/$i.kmc_suf" ]; }; then
+    source=(--genome "$out/genome.fa")
+    continue
   fi
+  "$genuma" simulate --quiet -o "$out/data" "${source[@]}" --seed "$i" --depth-normal "$depth" --depth-tumor 1
+  [ "$i" -gt 1 ] || cp "$out/data/genome.fa" "$out/genome.fa"
   "$genuma" count --quiet -k 31 --min-count 1 -t "$threads" -o "$out/$i.gkt" "$out/data/normal_1.fq.gz" "$out/data/normal_2.fq.gz"
   if [ "$kmc" = yes ]; then
     printf '%s\n' "$out"/data/normal_[12].fq.gz >"$out/data/list"
-    kmc -k31 -ci1 -cs1000000 -m4 -t"$threads" "@$out/data/list" "$out/$i" "$out/work" >/dev/null
+    kmc -k31 -ci1 -cs1000000 -m4 -t"$threads" "@$out/data/list" "$out/$i" "$out/work" >/dev/null 2>&1
   fi
-  genome=$out/genome.fa
+  source=(--genome "$out/genome.fa")
 done
 
 times=$out/times.tsv
