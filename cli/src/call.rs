@@ -4,6 +4,7 @@ pub mod budget;
 mod lengths;
 mod outcome;
 pub mod outputs;
+mod panel;
 pub mod room;
 pub mod tumours;
 pub mod watched;
@@ -18,6 +19,7 @@ use clap::value_parser;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{Lane, LaneFiles, check_lanes};
 use genuma_somatic::outcome::Outcome;
+use genuma_somatic::panel::Panel;
 use genuma_somatic::pipeline::{Finished, Job, Means, Params};
 use genuma_somatic::samples::Samples;
 use genuma_work::clock::process_cost;
@@ -88,6 +90,10 @@ pub struct Args {
     /// What is there of them is in summary.json
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     screen: Option<PathBuf>,
+    /// Panel of normals: a table of `genuma table union --counts samples`, of this k. What is called and other people's normals have gets
+    /// the filter `panel`
+    #[arg(long, value_name = "TABLE", conflicts_with = "plan", help_heading = "Input")]
+    panel: Option<PathBuf>,
 
     /// Folder for the results; made when missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
@@ -99,6 +105,9 @@ pub struct Args {
     /// Lowest quality (Phred) of a call that passes
     #[arg(long, value_name = "PHRED", default_value_t = 8.0, value_parser = quality, help_heading = "Output")]
     min_quality: f64,
+    /// Normals of the panel that have what recurs, at least [default: 2]
+    #[arg(long, value_name = "N", requires = "panel", value_parser = value_parser!(u32).range(1..=65_535), help_heading = "Output")]
+    panel_least: Option<u32>,
 
     /// Length of k-mers in bases, 24 to 32: short ones need less depth, long ones tell repeats apart
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(24..=32), help_heading = "Method")]
@@ -157,8 +166,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         let Args { shards, parts, sbatch, out, .. } = &args;
         return making::plan(&job, &Asked { run, shards: *shards, parts: *parts, sbatch: *sbatch, out });
     }
-    let inputs =
-        job.lanes.iter().flat_map(Lane::paths).chain(job.reference.as_deref()).chain(job.screen.as_deref());
+    let panel = job.panel.as_ref().map(Panel::path);
+    let known = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel);
+    let inputs = job.lanes.iter().flat_map(Lane::paths).chain(known);
     let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
     apart.map_err(|e| Usage(e.to_string()))?;
     let reference = inspect(&job)?;
@@ -243,6 +253,8 @@ impl Args {
             None => means(self.threads, self.memory, self.scratch)?,
         };
         check_lanes(&all)?;
+        let panel =
+            self.panel.as_deref().map(|table| panel::open(table, self.k, self.panel_least)).transpose()?;
         let store = Store {
             work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
             fingerprint: fingerprint(
@@ -250,6 +262,7 @@ impl Args {
                 &all,
                 self.reference.as_deref(),
                 self.screen.as_deref(),
+                panel.as_ref(),
                 &params,
             )?,
             resume: self.resume,
@@ -264,6 +277,7 @@ impl Args {
             means,
             store,
             why,
+            panel,
         })
     }
 }
@@ -360,6 +374,7 @@ fn fingerprint(
     lanes: &[Lane],
     reference: Option<&Path>,
     screen: Option<&Path>,
+    panel: Option<&Panel>,
     params: &Params,
 ) -> anyhow::Result<String> {
     let Params { k, min_base_quality, least_tumour, least_quality } = params;
@@ -382,6 +397,10 @@ fn fingerprint(
     };
     let fingerprint = match screen {
         Some(path) => fingerprint.file("screen", path)?,
+        None => fingerprint,
+    };
+    let fingerprint = match panel {
+        Some(panel) => fingerprint.file("panel", &panel.table)?.parameter("panel-least", panel.least),
         None => fingerprint,
     };
     Ok(fingerprint.lines())

@@ -1,7 +1,6 @@
 //! `genuma count`: from reads to a table of k-mers and how often each sample has them.
 
-pub mod note;
-mod outputs;
+pub mod outputs;
 mod resume;
 
 use std::path::{Path, PathBuf};
@@ -17,12 +16,12 @@ use tracing::{debug, info};
 
 use crate::call::{budget, room};
 use crate::failure::{Usage, must_be_folder};
+use crate::note::Note;
 use crate::progress::Progress;
 use genuma_work::publish::Set;
 use genuma_work::{folder, signals};
 
 use crate::{command, sizes};
-use note::Note;
 use outputs::{Outcome, Target};
 use resume::Resumable;
 

@@ -16,6 +16,7 @@ mod json;
 mod machine;
 mod man;
 mod memory;
+mod note;
 mod parts;
 mod plan;
 mod probe;
@@ -27,6 +28,7 @@ mod simulate;
 mod sizes;
 mod stdout;
 mod step;
+mod table;
 mod topology;
 mod track;
 mod voice;
@@ -62,6 +64,7 @@ enum Verb {
     Plan(Box<plan::Args>),
     Count(count::Args),
     Query(query::Args),
+    Table(table::Args),
     Index(index::Args),
     Align(align::Args),
     Run(run::Args),
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Verb::Plan(args) => plan::run(&args),
         Verb::Count(args) => count::run(&args),
         Verb::Query(args) => query::run(&args),
+        Verb::Table(args) => table::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Align(args) => align::run(&args),
         Verb::Run(args) => run::run(&args),

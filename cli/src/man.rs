@@ -8,7 +8,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 use genuma_work::publish::{AtomicFile, Set};
 
-/// Write the manual pages: one of genuma and one a verb.
+/// Write the manual pages: one of genuma and one a verb, or a verb's own verb.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     genuma man ~/.local/share/man/man1     then `man genuma-call`\n  \
@@ -25,7 +25,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut genuma = crate::Cli::command().disable_help_subcommand(true);
     genuma.build();
     let mut set = Set::default();
-    for command in std::iter::once(&genuma).chain(genuma.get_subcommands()) {
+    let mut commands = vec![&genuma];
+    let mut told = 0;
+    while let Some(command) = commands.get(told).copied() {
+        told += 1;
+        commands.extend(command.get_subcommands());
+    }
+    for command in commands {
         let page = Man::new(command.clone());
         let mut file = AtomicFile::create(args.dir.join(page.get_filename()))?;
         page.render(&mut file).with_context(failed)?;

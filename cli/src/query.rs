@@ -9,7 +9,7 @@ use genuma_kmers::encode::kmers;
 use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tracing::info;
 
-use crate::count::note::{Note, counts};
+use crate::note::{Note, counts};
 use crate::{command, voice};
 
 /// K-mers looked up at once.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use genuma_simulate::{GenomeSource, Params, SomaticParams, simulate};
+use genuma_simulate::{GenomeSource, Params, RecurrentParams, SomaticParams, simulate};
 
 use crate::failure::Usage;
 use crate::{command, sizes};
@@ -15,7 +15,7 @@ use crate::{command, sizes};
 ///
 /// Writes genome.fa (with index), tumor_1.fq.gz, tumor_2.fq.gz, normal_1.fq.gz, normal_2.fq.gz, truth.vcf (somatic),
 /// germline.vcf, truth.bedpe (breakpoints) and simulate.json into the output folder; of a human-like genome repeats.bed, with capture
-/// targets.bed, with another person's reads foreign.vcf. The same options and seed give the same bytes, whatever the number of threads.
+/// targets.bed, with another person's reads foreign.vcf, with --recurrent recurrent.vcf. The same options and seed give the same bytes, whatever the number of threads.
 ///
 /// Without further options reads have nothing but wrong bases that their qualities tell of. --library adds what real
 /// libraries of a kind have; each part of it is an option of its own, which wins over the preset. docs/simulate.md has
@@ -137,6 +137,14 @@ pub struct Args {
     #[arg(long, help_heading = "Sequencing")]
     true_positions: bool,
 
+    /// Places of the genome at which a share of the molecules of every sample, 5-40% and more in one library than in another, show
+    /// the same wrong base: artefacts that recur. The same ones for the same genome, whatever --seed; also written as recurrent.vcf
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Library")]
+    recurrent: usize,
+    /// Seed of these places
+    #[arg(long, value_name = "SEED", default_value_t = 1, help_heading = "Library")]
+    recurrent_seed: u64,
+
     #[command(flatten)]
     dirt: dirt::Dirt,
 }
@@ -180,6 +188,9 @@ impl Args {
         params.samples.depth_normal = self.depth_normal;
         params.samples.purity = self.purity;
         params.samples.contamination = self.contamination;
+        if self.recurrent > 0 {
+            params.recurrent = RecurrentParams { places: self.recurrent, seed: self.recurrent_seed };
+        }
         params.linked.clusters = self.clusters;
         params.linked.mnvs = self.mnvs;
         let reads = &mut params.sequencing;

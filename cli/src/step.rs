@@ -127,6 +127,7 @@ fn work_on(args: &Args, plan: &RunPlan, depot: &Depot, step: Step, work: &Path) 
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
     let job = Job {
+        panel: None,
         lanes: plan.lanes.clone(),
         samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),

@@ -7,12 +7,18 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 22] = [
     "call",
     "step",
     "plan",
     "count",
     "query",
+    "table",
+    "table union",
+    "table intersect",
+    "table subtract",
+    "table filter",
+    "table info",
     "index",
     "align",
     "run",
@@ -27,7 +33,12 @@ const VERBS: [&str; 16] = [
 ];
 
 fn help(verb: &str) -> String {
-    run([verb, "--help"]).well().stdout
+    run(verb.split(' ').chain(["--help"])).well().stdout
+}
+
+/// The manual page of a verb.
+fn page_of(verb: &str) -> String {
+    format!("genuma-{}.1", verb.replace(' ', "-"))
 }
 
 /// The long options that a verb's help names.
@@ -46,7 +57,8 @@ fn help_is_as_reviewed() {
     for verb in std::iter::once("").chain(VERBS) {
         let said = if verb.is_empty() { run(["--help"]).well().stdout } else { help(verb) };
         let name = if verb.is_empty() { "genuma" } else { verb };
-        let path = format!("{}/tests/help/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let file = name.replace(' ', "-");
+        let path = format!("{}/tests/help/{file}.txt", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("GENUMA_BLESS").is_some() {
             fs::write(&path, &said).expect("a file");
         }
@@ -79,12 +91,12 @@ fn completions_know_every_option() {
 fn manual_pages_tell_every_option() {
     let folder = scratch("man").join("man1");
     run(["man", folder.to_str().expect("UTF-8")]).well();
-    let mut expected: Vec<String> = VERBS.iter().map(|verb| format!("genuma-{verb}.1")).collect();
+    let mut expected: Vec<String> = VERBS.iter().map(|verb| page_of(verb)).collect();
     expected.push("genuma.1".to_owned());
     expected.sort();
     assert_eq!(names(&folder), expected);
     for verb in VERBS {
-        let page = fs::read_to_string(folder.join(format!("genuma-{verb}.1"))).expect("a page");
+        let page = fs::read_to_string(folder.join(page_of(verb))).expect("a page");
         let page = page.replace("\\-", "-");
         let missing: Vec<String> = options(verb).into_iter().filter(|o| !page.contains(o)).collect();
         assert!(missing.is_empty(), "{verb}: {missing:?}");

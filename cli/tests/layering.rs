@@ -22,7 +22,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("mapper", &["work", "reads", "machine"]),
     ("align", &["work", "reads", "machine", "farm", "mapper"]),
     ("pair", &["work", "reads", "kmers"]),
-    ("somatic", &["work", "storage", "reads", "kmers", "pair", "align"]),
+    ("somatic", &["work", "storage", "flash", "reads", "kmers", "pair", "align"]),
     ("track", &["work", "reads", "kmers", "somatic"]),
     ("simulate", &["work", "reads"]),
     ("strategy", &["work", "reads", "machine", "probe"]),

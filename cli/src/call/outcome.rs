@@ -49,6 +49,7 @@ pub fn of(
         samples: job.samples.names().to_vec(),
         inputs: (0..).take(job.samples.len()).map(|sample| inputs(&job.lanes, sample)).collect(),
         reference: job.reference.as_ref().map(|path| path.display().to_string()),
+        panel: job.panel.as_ref().map(|panel| panel.table.display().to_string()),
         k: job.params.k,
         means: job.means.clone(),
         units: finished.costs.clone(),

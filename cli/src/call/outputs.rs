@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use genuma_somatic::outcome::Outcome;
-use genuma_somatic::pipeline::{Finished, Job, Params};
+use genuma_somatic::pipeline::{Finished, Job};
 use genuma_somatic::{output, screened, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use genuma_work::{Meter, Watch};
@@ -66,7 +66,7 @@ impl<'a> Outputs<'a> {
             set.add(answers.complete()?);
         }
         let genome = &finished.genome;
-        let command = command(&job.params, job.reference.as_deref(), job.screen.as_deref());
+        let command = command(job);
         let mut lines = vcf::lines(&finished.events, genome);
         let mut header = vcf::header(genome, &finished.samples, &command);
         let mut found = Vec::new();
@@ -95,7 +95,8 @@ impl<'a> Outputs<'a> {
 }
 
 /// The parameters that the result depends on, in one order: equal runs have equal headers.
-fn command(params: &Params, reference: Option<&Path>, screen: Option<&Path>) -> String {
+fn command(job: &Job) -> String {
+    let (params, reference, screen) = (&job.params, job.reference.as_deref(), job.screen.as_deref());
     let mut line = format!(
         "genuma call -k {} --min-base-quality {} --min-quality {}",
         params.k, params.min_base_quality, params.least_quality
@@ -104,6 +105,10 @@ fn command(params: &Params, reference: Option<&Path>, screen: Option<&Path>) -> 
         if let Some(name) = path.and_then(Path::file_name) {
             line += &format!(" --{option} {}", name.to_string_lossy());
         }
+    }
+    if let Some(panel) = &job.panel {
+        let name = panel.table.file_name().unwrap_or_default().to_string_lossy();
+        line += &format!(" --panel {name} --panel-least {}", panel.least);
     }
     line
 }

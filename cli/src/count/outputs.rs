@@ -12,8 +12,8 @@ use genuma_work::publish::{AtomicFile, Set};
 use serde_json::json;
 
 use super::Named;
-use super::note::Note;
 use crate::failure::Usage;
+use crate::note::Note;
 use genuma_work::{folder, signals};
 
 use crate::{command, json};
@@ -73,6 +73,16 @@ pub fn heed_interruption(folder: Option<PathBuf>) {
     })));
 }
 
+/// How a table of counts is written: of `most` k-mers at most, `expected` of them as far as is known.
+pub fn spec(note: &Note, most: u64, expected: u64) -> anyhow::Result<Spec> {
+    let hot_entries = (expected / HOT_ONE_IN).min(MOST_HOT) as usize;
+    let bytes = serde_json::to_vec(note)?;
+    if bytes.len() > MAX_NOTE {
+        return Err(Usage("the names of the samples are too long: shorten them".to_owned()).into());
+    }
+    Ok(Spec { hot_entries, note: bytes, expected: Some(expected), ..Spec::new(note.value_bytes(), most) })
+}
+
 fn table<const S: usize>(
     path: &Path,
     sorted: &Sorted<S>,
@@ -81,13 +91,7 @@ fn table<const S: usize>(
     set: &mut Set,
 ) -> anyhow::Result<Written> {
     let entries = sorted.len();
-    let hot_entries = (entries / HOT_ONE_IN).min(MOST_HOT) as usize;
-    let bytes = serde_json::to_vec(note)?;
-    if bytes.len() > MAX_NOTE {
-        return Err(Usage("the names of the samples are too long: shorten them".to_owned()).into());
-    }
-    let spec =
-        Spec { hot_entries, note: bytes, memory: memory / 2, ..Spec::new(note.value_bytes(), entries) };
+    let spec = Spec { memory: memory / 2, ..spec(note, entries, entries)? };
     sorted.shrink(memory.saturating_sub(spec.held()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each(|kmer, counts| {

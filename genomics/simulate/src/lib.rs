@@ -35,6 +35,7 @@ mod mitochondrion;
 mod cells;
 mod samples;
 mod sequencing;
+mod recurrent;
 mod truth;
 mod pipeline;
 
@@ -50,6 +51,7 @@ pub use linked::LinkedParams;
 pub use params::{GenomeSource, Params, SampleParams};
 pub use pipeline::{Summary, simulate};
 pub use presets::Preset;
+pub use recurrent::RecurrentParams;
 pub use sequencing::{Adapter, Counts, CoverageParams, LibraryParams, MachineParams, SequencingParams};
 pub use somatic::SomaticParams;
 pub use targets::{CaptureParams, TargetSource};

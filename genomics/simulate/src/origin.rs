@@ -90,6 +90,12 @@ impl Origins {
         &self.stretches
     }
 
+    /// The stretches that some bases of the chromosome lie in, in its order.
+    pub fn within(&self, bases: Range<usize>) -> impl Iterator<Item = &Stretch> {
+        let first = self.beyond(bases.start).min(self.stretches.len());
+        self.stretches[first..].iter().take_while(move |s| s.at < bases.end)
+    }
+
     /// The number of the first stretch that ends beyond a base.
     fn beyond(&self, base: usize) -> usize {
         self.marks.find(&self.stretches, base, |s| s.at + s.span.length())

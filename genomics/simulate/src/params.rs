@@ -12,6 +12,7 @@ use crate::human;
 use crate::integrated::IntegratedParams;
 use crate::linked::LinkedParams;
 use crate::presets::Preset;
+use crate::recurrent::RecurrentParams;
 use crate::rng::{Rng, Stream};
 use crate::sequencing::{SHORTEST_INSERT, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
@@ -92,6 +93,9 @@ pub struct Params {
     /// Reads of other people.
     #[serde(skip_serializing_if = "is_default")]
     pub foreign: ForeignParams,
+    /// Wrong bases that every library shows.
+    #[serde(skip_serializing_if = "is_default")]
+    pub recurrent: RecurrentParams,
     /// The parts of the genome that are sequenced; without it all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<CaptureParams>,
@@ -118,6 +122,7 @@ impl Default for Params {
             copies: CopyParams::default(),
             samples: SampleParams::default(),
             foreign: ForeignParams::default(),
+            recurrent: RecurrentParams::default(),
             capture: None,
             sequencing: SequencingParams::default(),
             library: None,
@@ -155,6 +160,7 @@ impl Params {
             || !is_default(&reads.machine)
             || !is_default(&self.foreign)
             || !is_default(&self.copies)
+            || self.recurrent.places > 0
             || self.capture.is_some()
             || self.samples.mitochondrion > 0.0
             || reads.adapter().is_some()

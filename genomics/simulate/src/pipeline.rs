@@ -19,6 +19,7 @@ use crate::made;
 use crate::mitochondrion::{self, Mitochondrion};
 use crate::params::{GenomeSource, Params};
 use crate::ploidy::Ploidy;
+use crate::recurrent;
 use crate::repeats::RepeatMap;
 use crate::rng::Stream;
 use crate::samples::{Bench, Prepared, Sample};
@@ -70,7 +71,7 @@ struct Variants {
 
 /// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
 /// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; of a human-like genome
-/// `repeats.bed`; with capture `targets.bed`, with another person's reads `foreign.vcf`. All appear when all are complete.
+/// `repeats.bed`; with capture `targets.bed`, with another person's reads `foreign.vcf`, with wrong bases that recur `recurrent.vcf`. All appear when all are complete.
 pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
     params.check()?;
     let mut laid = Vec::new();
@@ -117,6 +118,13 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     }
     drop(laid);
     write_truth(genome, params, &variants, threads, out, &mut set)?;
+    let recurrent = recurrent::place(&nuclear, &params.recurrent);
+    let at_places = out.join("recurrent.vcf");
+    if recurrent.is_empty() {
+        set.forget(at_places);
+    } else {
+        write_file(&at_places, truth::recurrent_vcf(genome, &recurrent).as_bytes(), &mut set)?;
+    }
     if let Some(targets) = &targets {
         write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
     }
@@ -131,8 +139,14 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     if let Some([patient, other]) = mitochondria {
         cells.add_mitochondria(genome, patient, foreign.is_some().then_some(other));
     }
-    let bench =
-        Bench { genome: &nuclear, cells: &cells, ploidy: &tumour.ploidy, targets: targets.as_ref(), params };
+    let bench = Bench {
+        genome: &nuclear,
+        cells: &cells,
+        ploidy: &tumour.ploidy,
+        targets: targets.as_ref(),
+        recurrent: &recurrent,
+        params,
+    };
     let [tumor_sample, normal_sample] = samples(params);
     let (tumor, normal) = (bench.prepare(&tumor_sample)?, bench.prepare(&normal_sample)?);
     let mut sequence = |sample: &str, prepared: &Prepared| {

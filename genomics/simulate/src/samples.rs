@@ -8,7 +8,8 @@ use crate::params::Params;
 use crate::ploidy::Ploidy;
 use crate::rng::{Rng, Stream};
 use crate::sequencing::{
-    Captured, Coverage, Inserts, Kind, Library, Machine, Mixture, Pool, Sampling, Source, Tube, kept,
+    Captured, Coverage, Inserts, Kind, Library, Machine, Mixture, Pool, Recurrent, Sampling, Shown, Source,
+    Tube, kept,
 };
 use crate::targets::Targets;
 
@@ -26,6 +27,8 @@ pub struct Bench<'a> {
     pub ploidy: &'a Ploidy,
     /// Targets, if some were captured.
     pub targets: Option<&'a Targets>,
+    /// Places where every library shows the same wrong base.
+    pub recurrent: &'a [Recurrent],
     /// What is wanted.
     pub params: &'a Params,
 }
@@ -49,6 +52,7 @@ enum Beside {
     Wave,
     Indices,
     Pilot,
+    Recurrent,
 }
 
 /// A sample that is ready to be sequenced.
@@ -129,7 +133,10 @@ impl<'a> Bench<'a> {
             add(pairs, Kind::Mitochondrion, pool_of(&mixture, shortest));
         }
         let pairs = sources.iter().map(|s| s.share).sum::<f64>().round() as usize;
-        Ok(Prepared { library: Library::new(Tube::new(sources, coverage), reads), machine, pairs, seed })
+        let shown = || Shown::new(self.recurrent, &mut random(Beside::Recurrent));
+        let recurrent = (!self.recurrent.is_empty()).then(shown);
+        let library = Library::new(Tube::new(sources, coverage), reads, recurrent);
+        Ok(Prepared { library, machine, pairs, seed })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::germline::Germline;
 use crate::mitochondrion::Mitochondrion;
 use crate::ploidy::Ploidy;
 use crate::repeats::RepeatMap;
+use crate::sequencing::Recurrent;
 use crate::tandem;
 use crate::tumour::{Event, Placed, Tumour};
 use crate::variant::{Breakend, Cut, Edit, Side, Span, Structural};
@@ -29,6 +30,18 @@ const INFO: &[(&str, &str, &str, &str)] = &[
 /// What only some truths tell.
 const RARE_INFO: &[(&str, &str, &str, &str)] = &[
     ("CN", "1", "Integer", "Copies of the span in a tumour cell"),
+    (
+        "SHARE",
+        "1",
+        "Float",
+        "Share of the molecules, of those of the strand, that show the wrong base, in the mean over libraries",
+    ),
+    (
+        "STRAND",
+        "1",
+        "String",
+        "Molecules that show it: forward or reverse, by how read 1 runs on the reference, or both",
+    ),
     ("CLUSTER", "1", "Integer", "Cluster that the variant belongs to: all on one haplotype of one clone"),
 ];
 const ALT: &[(&str, &str)] =
@@ -153,6 +166,20 @@ pub fn germline_vcf(
     };
     let all = germline.iter().chain(mitochondrion.iter().flat_map(|m| &m.germline));
     render(genome, all.enumerate().map(record).collect(), "NORMAL")
+}
+
+/// Wrong bases that recur, as VCF; nobody has them.
+pub fn recurrent_vcf(genome: &Genome, places: &[Recurrent]) -> String {
+    let record = |(i, place): (usize, &Recurrent)| Record {
+        contig: place.at.contig,
+        pos: place.at.pos + 1,
+        id: format!("r{}", i + 1),
+        reference: text(&[place.normal]),
+        alternate: text(&[place.wrong]),
+        info: format!("CLASS=SNV;SHARE={:.3};STRAND={}", place.share, place.strand.name()),
+        genotype: "0|0",
+    };
+    render(genome, places.iter().enumerate().map(record).collect(), "TUMOR")
 }
 
 impl Annotator<'_> {

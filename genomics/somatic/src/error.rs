@@ -13,6 +13,9 @@ pub enum Error {
     /// Counting failed.
     #[error(transparent)]
     Count(#[from] count::Error),
+    /// The panel of normals could not be read.
+    #[error(transparent)]
+    Panel(#[from] genuma_flash::Error),
     /// Placing failed.
     #[error(transparent)]
     Align(#[from] genuma_align::Error),

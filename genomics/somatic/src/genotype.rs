@@ -81,11 +81,13 @@ pub enum Filter {
     Divergent,
     /// The sequence turns back on itself nearby, as single strands do that fold in the library.
     FoldBack,
+    /// Other people's normals have it as well.
+    Panel,
 }
 
 impl Filter {
     /// All of them with the description for the VCF header.
-    pub const ALL: [(Filter, &'static str, &'static str); 12] = [
+    pub const ALL: [(Filter, &'static str, &'static str); 13] = [
         (Filter::LowQuality, "low_quality", "Quality under the threshold"),
         (Filter::FewReads, "few_reads", "Fewer than three distinct molecules support the tumour allele"),
         (Filter::Germline, "germline", "The normal carries the allele as a germline variant does"),
@@ -117,6 +119,11 @@ impl Filter {
             Filter::FoldBack,
             "fold_back",
             "The sequence turns back on itself nearby and seldom, as molecules do that fold in the library",
+        ),
+        (
+            Filter::Panel,
+            "panel",
+            "Normals of other people, in the panel, have it as well: an artefact that recurs, or germline",
         ),
     ];
 

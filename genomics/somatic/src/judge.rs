@@ -20,6 +20,7 @@ use crate::locus::{self, Call};
 use crate::means::{Means, Params};
 use crate::neighbours;
 use crate::normal;
+use crate::panel::InNormals;
 use crate::portrait::Portrait;
 use crate::ranges::{Ranges, Recruited};
 use crate::samples::Samples;
@@ -91,6 +92,8 @@ pub struct Judging<'a> {
     pub costs: Vec<UnitCost>,
     /// Variants that are followed.
     pub why: Option<Why>,
+    /// What the panel of normals says, if there is one.
+    pub panel: Option<InNormals>,
 }
 
 /// Places at which each sample has another allele alone, by k-mers that both samples have, from which they are of two people:
@@ -114,8 +117,18 @@ impl Judging<'_> {
         let clock = Clock::start();
         let samples = self.samples.len();
         let turns = Turns { params: self.params, samples, threads: self.means.threads };
-        let Judging { counts, genome, contigs, assembled, recruited, mut ledger, mut costs, mut why, .. } =
-            self;
+        let Judging {
+            counts,
+            genome,
+            contigs,
+            assembled,
+            recruited,
+            mut ledger,
+            mut costs,
+            mut why,
+            panel,
+            ..
+        } = self;
         let library = library(&counts, self.params);
         ledger.made("recruit", "pairs kept", recruited.pairs);
         let deep = recruited.thinned.iter().filter(|t| **t != [1, 1]).count() as u64;
@@ -145,7 +158,11 @@ impl Judging<'_> {
         );
         let errors = turns.errors(&mut ranges)?;
         turns.join_neighbours(&mut ranges, &errors)?;
-        let calls = turns.calls(&mut ranges, &errors)?;
+        let mut calls = turns.calls(&mut ranges, &errors)?;
+        if let Some(panel) = panel {
+            let reference = on_reference.then_some(&genome);
+            panel.mark(ranges.loci(), reference, self.params.k, turns.threads, &mut calls);
+        }
         ledger.made("judge", "changes judged", calls.len() as u64);
         let events = event::events(calls, &library);
         ledger.made("judge", "events", events.len() as u64);

@@ -41,6 +41,7 @@ pub mod picture;
 pub mod vcf;
 pub mod screened;
 pub mod ledger;
+pub mod panel;
 pub mod why;
 mod means;
 mod error;

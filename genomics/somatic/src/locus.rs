@@ -26,6 +26,8 @@ pub struct Call {
     pub genotype: Genotype,
     /// Molecules of the tumours at the place, whether they tell the alleles apart or not.
     pub molecules: u32,
+    /// How many normals of the panel have it, where there is one.
+    pub panel: Option<u32>,
     /// Whether the contig goes on behind the change as the reverse complement of what is before it.
     pub turns_back: bool,
     /// Index of the locus that shows it.
@@ -214,6 +216,7 @@ impl Locus {
                 locus,
                 finding: f,
                 molecules,
+                panel: None,
                 supporting,
                 in_phase,
             };

@@ -28,6 +28,9 @@ pub struct Outcome {
     pub inputs: Vec<Vec<String>>,
     /// The reference, if one was given.
     pub reference: Option<String>,
+    /// The panel of normals, if one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panel: Option<String>,
     /// k-mer length.
     pub k: u32,
     /// What it might use.

@@ -376,6 +376,7 @@ mod tests {
             kind: Kind::Common,
             genotype,
             molecules: 0,
+            panel: None,
             turns_back: false,
             locus: 0,
             finding: 0,

@@ -504,6 +504,7 @@ impl Stepping<'_> {
             ledger,
             costs,
             why: None,
+            panel: None,
         };
         judging.run()
     }

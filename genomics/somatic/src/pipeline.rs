@@ -4,9 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use genuma_reads::Lane;
 use genuma_reads::copy::{Copied, ReadCopy};
 use genuma_reads::fasta::Reference;
+use genuma_reads::{Lane, TUMOUR};
+use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::unit::Store;
 use genuma_work::{Meter, Watch};
 
@@ -16,11 +17,12 @@ use crate::gather::{Gather, Gathering};
 use crate::judge::{self, Judging};
 use crate::label::sought;
 use crate::ledger::Ledger;
+use crate::panel::{InNormals, Panel};
 use crate::passes::{Passes, Reads};
 use crate::ranges::{Recruited, Shelving};
 use crate::recruit::{Index, Seen, Wanted};
 use crate::samples::Samples;
-use crate::select::Pick;
+use crate::select::{Pick, usual_depth};
 use crate::units::{Contigs, Places, Surroundings};
 use crate::why::{Question, Why};
 
@@ -47,6 +49,8 @@ pub struct Job {
     pub store: Store,
     /// Variants that are to be followed; they need a reference.
     pub why: Vec<Question>,
+    /// What other people's normals have, if that is known.
+    pub panel: Option<Panel>,
 }
 
 impl Job {
@@ -73,6 +77,7 @@ impl Job {
             passes.all(&meter, |pair, sample, looking, hits| why.pair(pair, sample, looking, hits))?;
             why.picked(&counts.picks);
         }
+        let panel = self.panel(&counts, &mut costs, &mut ledger, watch)?;
         let picks = std::mem::take(&mut counts.picks);
         let mut assembled =
             self.store.unit("assemble", &mut costs, || self.assemble(&passes, picks, why.as_mut(), watch))?;
@@ -123,8 +128,27 @@ impl Job {
             ledger,
             costs,
             why,
+            panel,
         };
         judging.run()
+    }
+
+    /// What the panel of normals says of what was picked, if there is one.
+    fn panel(
+        &self,
+        counts: &Counts,
+        costs: &mut Vec<UnitCost>,
+        ledger: &mut Ledger,
+        watch: &dyn Watch,
+    ) -> Result<Option<InNormals>, Error> {
+        let Some(panel) = &self.panel else { return Ok(None) };
+        watch.begins("panel", None);
+        let clock = Clock::start();
+        let usual = usual_depth(&counts.spectra[usize::from(TUMOUR)]);
+        let known = panel.look_up(&counts.picks, usual, self.means.threads, self.means.room() / 2)?;
+        known.tell(ledger);
+        costs.push(clock.cost("panel"));
+        Ok(Some(known))
     }
 
     /// First pass: joint counts, and the k-mers that only the tumour has.

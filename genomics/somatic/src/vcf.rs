@@ -59,6 +59,7 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str) -> String {
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left side of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right side of an insertion\">\n",
+        "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Normals of the panel that have half of the k-mers of the change, or more\">\n",
     ));
     if samples.several() {
         h.push_str("##INFO=<ID=SHARED,Number=1,Type=Integer,Description=\"How many of the tumours have the change: those of genotype 0/1\">\n");
@@ -293,6 +294,7 @@ impl Writer<'_> {
             _ if tumours.is_empty() => String::new(),
             n => format!(";SHARED={n}"),
         };
+        let panel = call.panel.map_or_else(String::new, |normals| format!(";PANEL={normals}"));
         let one = [Own { support: *tumour, has: true }];
         let mut columns = String::new();
         for Own { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
@@ -300,7 +302,7 @@ impl Writer<'_> {
             let _ = write!(columns, "\t{}{own}", sample(support, genotype));
         }
         let text = format!(
-            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}{shared}\tGT:AD:DP:AF{key}\t{}{none}{columns}",
+            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}{shared}{panel}\tGT:AD:DP:AF{key}\t{}{none}{columns}",
             self.genome.contigs[c.chrom].name,
             c.pos,
             c.id,

@@ -21,6 +21,7 @@ fn call(change: Change, locus: usize, quality: f64) -> Call {
         kind: Kind::Common,
         genotype,
         molecules: 0,
+        panel: None,
         turns_back: false,
         locus,
         finding: 0,

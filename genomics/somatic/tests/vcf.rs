@@ -32,6 +32,7 @@ fn call(change: Change) -> Call {
         kind: Kind::Common,
         genotype,
         molecules: 20,
+        panel: None,
         turns_back: false,
         locus: 6,
         finding: 0,

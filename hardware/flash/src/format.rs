@@ -102,6 +102,19 @@ impl Shape {
         &page.0[start..start + self.value]
     }
 
+    /// The values of a page with so many entries, one after the other.
+    pub fn values<'p>(&self, page: &'p Page, entries: usize) -> &'p [u8] {
+        &page.0[self.per_page * KEY..][..entries * self.value]
+    }
+
+    /// Writes entries that follow one another into a page, from entry `first` on.
+    #[inline]
+    pub fn put_all(&self, page: &mut Page, first: usize, keys: &[u64], values: &[u8]) {
+        let bytes: &[u8] = bytemuck::cast_slice(keys);
+        page.0[first * KEY..][..bytes.len()].copy_from_slice(bytes);
+        page.0[self.per_page * KEY + first * self.value..][..values.len()].copy_from_slice(values);
+    }
+
     /// Writes an entry into a page.
     #[inline]
     pub fn put(&self, page: &mut Page, entry: usize, key: u64, value: &[u8]) {

@@ -20,6 +20,7 @@ mod queue;
 mod reader;
 mod answers;
 mod entries;
+mod scan;
 
 pub use answers::Answers;
 pub use entries::Entries;
@@ -27,6 +28,7 @@ pub use error::{Error, Part};
 pub use format::{MAX_NOTE, MAX_VALUE};
 pub use queue::Access;
 pub use reader::Reader;
+pub use scan::{Piece, Scan};
 pub use sift::Counted;
 pub use table::{Options, Resident, Table};
 pub use writer::{Spec, TableWriter, Written};

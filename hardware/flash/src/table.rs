@@ -213,7 +213,8 @@ impl<'p> Checked<'p> {
     }
 }
 
-fn read_header(path: &Path, file: &File) -> Result<Header, Error> {
+/// Reads and checks the header of a table.
+pub(crate) fn read_header(path: &Path, file: &File) -> Result<Header, Error> {
     let unread = |source| Error::Read { path: path.to_path_buf(), part: Part::Header, source };
     let found = file.metadata().map_err(unread)?.len();
     let mut page = Page::zeroed();

@@ -25,6 +25,9 @@ pub struct Spec {
     pub entries: u64,
     /// Bits of the filter for each entry, up to 64; 0 for no filter. With 12 about 4 absent keys in 1000 are not told.
     pub filter_bits: u32,
+    /// How many entries the filter is made for, where that is known better than by [`Spec::entries`] and not exactly: if as many come, or up to a third
+    /// more or a quarter less, they need not be read again, and each has that many bits less or more.
+    pub expected: Option<u64>,
     /// Entries that are read without touching flash: those of the largest weights. 0 for none.
     pub hot_entries: usize,
     /// Up to [`MAX_NOTE`] bytes that the reader finds again.
@@ -37,7 +40,8 @@ pub struct Spec {
 impl Spec {
     /// For at most `entries` entries with values of `value_bytes`: a filter of 12 bits a key, no hot entries, no note, any memory.
     pub fn new(value_bytes: usize, entries: u64) -> Spec {
-        Spec { value_bytes, entries, filter_bits: 12, hot_entries: 0, note: Vec::new(), memory: u64::MAX }
+        let (filter_bits, hot_entries, note, memory) = (12, 0, Vec::new(), u64::MAX);
+        Spec { value_bytes, entries, filter_bits, expected: None, hot_entries, note, memory }
     }
 
     /// Bytes of memory that writing takes at most, beyond [`Spec::memory`] only where that is too little for the first keys of pages,
@@ -58,9 +62,16 @@ impl Spec {
         self.memory.saturating_sub(self.beside_filter())
     }
 
-    /// Blocks of the filter when as many entries come as announced.
+    /// Blocks of the filter when as many entries come as are expected.
     fn blocks(&self) -> usize {
-        filter::blocks_for(self.entries, self.filter_bits)
+        filter::blocks_for(self.expected.unwrap_or(self.entries), self.filter_bits)
+    }
+
+    /// Blocks of the filter when so many entries have come.
+    fn blocks_for(&self, entries: u64) -> usize {
+        let near =
+            |&expected: &u64| expected / 4 * 3 <= entries && entries <= expected.saturating_add(expected / 3);
+        filter::blocks_for(self.expected.filter(near).unwrap_or(entries), self.filter_bits)
     }
 
     /// Says what is impossible about it.
@@ -189,6 +200,60 @@ impl TableWriter {
         if self.on_page == self.shape.per_page { self.end_page() } else { Ok(()) }
     }
 
+    /// Adds entries whose values lie one after the other, faster than one by one; `weight` says how often the one of that number will be looked up, as
+    /// for [`TableWriter::push`].
+    ///
+    /// # Errors
+    /// As for [`TableWriter::push`]; those before the wrong one may have been added.
+    pub fn push_all(
+        &mut self,
+        keys: &[u64],
+        values: &[u8],
+        weight: impl Fn(usize) -> u64,
+    ) -> Result<(), Error> {
+        let value = self.shape.value;
+        if values.len() != keys.len() * value {
+            let (entry, wanted) = (self.entries, keys.len() * value);
+            let path = self.sink.path().to_owned();
+            return Err(Error::Value { path, entry, given: values.len(), wanted });
+        }
+        let [Some(&first), Some(&last)] = [keys.first(), keys.last()] else { return Ok(()) };
+        let follow = self.entries == 0 || first > self.last;
+        let room = self.entries + keys.len() as u64 <= self.spec.entries;
+        if !(follow && room && keys.is_sorted_by(|a, b| a < b)) {
+            // One of them is wrong, and said to be.
+            let each = |(entry, &key): (usize, &u64)| {
+                self.push(key, &values[entry * value..][..value], weight(entry))
+            };
+            return keys.iter().enumerate().try_for_each(each);
+        }
+        let (mut keys_left, mut values_left) = (keys, values);
+        while let Some(&next) = keys_left.first() {
+            let now = keys_left.len().min(self.shape.per_page - self.on_page);
+            let (page_keys, keys_after) = keys_left.split_at(now);
+            let (page_values, values_after) = values_left.split_at(now * value);
+            if self.on_page == 0 {
+                self.firsts.push(next);
+            }
+            self.shape.put_all(self.sink.page(), self.on_page, page_keys, page_values);
+            self.on_page += now;
+            if self.on_page == self.shape.per_page {
+                self.end_page()?;
+            }
+            (keys_left, values_left) = (keys_after, values_after);
+        }
+        if self.entries == 0 {
+            self.first = first;
+        }
+        self.last = last;
+        self.entries += keys.len() as u64;
+        keys.iter().for_each(|&key| self.filter.push(hash(key)));
+        for (entry, &key) in keys.iter().enumerate() {
+            self.chooser.offer(key, &values[entry * value..][..value], weight(entry));
+        }
+        Ok(())
+    }
+
     /// Gives the page its checksum.
     fn end_page(&mut self) -> Result<(), Error> {
         let number = self.sink.page_number();
@@ -229,7 +294,15 @@ impl TableWriter {
 
     /// Writes the filter. A piece that was not made while entries came is made of those in the file.
     fn write_filter(&mut self) -> Result<Section, Error> {
-        let blocks = filter::blocks_for(self.entries, self.spec.filter_bits);
+        let blocks = self.spec.blocks_for(self.entries);
+        if blocks > self.filter.begun().0 {
+            // More came than were expected.
+            let (room, path) = (self.spec.for_filter(), self.sink.path());
+            let memory = |source| Error::Memory { path: path.to_path_buf(), source };
+            self.filter = Making::new(0, 0).map_err(memory)?;
+            self.filter = Making::new(blocks, room).map_err(memory)?;
+            self.push_again()?;
+        }
         let mut part = self.sink.part();
         for first in (0..blocks).step_by(self.filter.len().max(1)) {
             if self.filter.begun() != (blocks, first) {

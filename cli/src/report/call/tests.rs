@@ -76,6 +76,7 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         samples: vec!["NORMAL".into(), "TUMOR".into()],
         inputs: vec![vec!["n_1.fq".into()], vec!["t_1.fq".into()]],
         reference: Some("genome.fa".into()),
+        panel: None,
         k: 31,
         means: Means { threads: 2, memory: 2 << 30, scratch: 0 },
         units: vec![unit("count"), unit("assemble")],

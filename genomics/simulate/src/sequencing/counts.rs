@@ -27,6 +27,9 @@ pub struct Counts {
     pub oxidised_bases: u64,
     /// C read as T, in molecules.
     pub deaminated_bases: u64,
+    /// Bases shown wrongly at places where every library shows them, in molecules.
+    #[serde(skip_serializing_if = "super::params::is_default")]
+    pub recurrent_errors: u64,
     /// Bases that PCR copied wrongly, in molecules.
     pub pcr_errors: u64,
     /// Tandem repeats whose length PCR changed, in molecules.
@@ -57,6 +60,7 @@ impl std::ops::AddAssign for Counts {
             chimeras,
             oxidised_bases,
             deaminated_bases,
+            recurrent_errors,
             pcr_errors,
             pcr_slips,
             sequencing_slips,
@@ -76,6 +80,7 @@ impl std::ops::AddAssign for Counts {
         self.chimeras += chimeras;
         self.oxidised_bases += oxidised_bases;
         self.deaminated_bases += deaminated_bases;
+        self.recurrent_errors += recurrent_errors;
         self.pcr_errors += pcr_errors;
         self.pcr_slips += pcr_slips;
         self.sequencing_slips += sequencing_slips;

@@ -6,8 +6,9 @@ use super::damage;
 use super::foldback::fold_back;
 use super::molecule::Molecule;
 use super::params::SequencingParams;
+use super::recurrent::Shown;
 use super::slippage::{Slippage, Stage};
-use super::tube::{Drawn, Tube};
+use super::tube::{Drawn, Kind, Tube};
 use crate::rng::Rng;
 use crate::tandem;
 
@@ -90,13 +91,15 @@ pub struct Library<'a> {
     params: &'a SequencingParams,
     inserts: Inserts,
     slippage: Option<Slippage>,
+    /// Wrong bases that recur, if there are any.
+    recurrent: Option<Shown>,
 }
 
 impl<'a> Library<'a> {
     /// A library of what is in a tube.
-    pub fn new(tube: Tube<'a>, params: &'a SequencingParams) -> Self {
+    pub fn new(tube: Tube<'a>, params: &'a SequencingParams, recurrent: Option<Shown>) -> Self {
         let slippage = Slippage::new(Stage::Pcr, params.library.pcr_slippage);
-        Library { tube, params, inserts: Inserts::new(params), slippage }
+        Library { tube, params, inserts: Inserts::new(params), slippage, recurrent }
     }
 
     /// A new molecule.
@@ -109,9 +112,15 @@ impl<'a> Library<'a> {
             return Molecule::dimer();
         }
         let Drawn { fragment, kind, captured } = self.tube.fragment(insert.length(), rng);
-        let mut molecule = Molecule::new(fragment, rng.chance(0.5), kind);
+        let reverse = rng.chance(0.5);
+        let mut molecule = Molecule::new(fragment, reverse, kind);
         molecule.captured = captured;
         damage::damage(&mut molecule, &self.params.library, rng, counts);
+        if let Some(recurrent) = &self.recurrent
+            && kind == Kind::Patient
+        {
+            recurrent.strike(&mut molecule, &fragment, reverse, rng, counts);
+        }
         self.rearrange(&mut molecule, rng, counts);
         self.amplify(&mut molecule, rng, counts);
         molecule

@@ -10,6 +10,7 @@ mod tube;
 
 mod molecule;
 mod damage;
+mod recurrent;
 mod foldback;
 mod chimera;
 mod slippage;
@@ -31,4 +32,5 @@ pub use fragments::{Chromosome, Mixture, Pool};
 pub use library::{Inserts, Library, SHORTEST_INSERT};
 pub(crate) use params::is_default;
 pub use params::{Adapter, CoverageParams, LibraryParams, MachineParams, SequencingParams};
+pub use recurrent::{Recurrent, Shown, Strand};
 pub use tube::{Kind, Sampling, Source, Tube, kept};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use genuma_simulate::{Adapter, LibraryParams, Params};
+use genuma_simulate::{Adapter, GermlineParams, LibraryParams, Params, RecurrentParams};
 
 use crate::common::{Made, Mate, clean, close, made, of_genome, revcomp, write_fasta};
 
@@ -363,4 +363,53 @@ fn tandem_repeats_slip_in_pcr_for_all_copies_and_in_sequencing_for_each() {
     close(slipped(&all), 0.04, 0.35);
     let alike = families.iter().filter(|f| f.iter().all(|l| l == &f[0])).count();
     assert!(families.len() > 10 && alike * 5 < families.len(), "{families:?}");
+}
+
+#[test]
+fn wrong_bases_recur_whoever_is_sequenced() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = made(&clean(200_000, 1, 1.0));
+    let genome = folder.path().join("genome.fa");
+    std::fs::copy(own.folder.path().join("genome.fa"), &genome).unwrap();
+    let person = |seed| {
+        let mut params = Params { seed, ..of_genome(&genome, 60.0) };
+        params.recurrent = RecurrentParams { places: 400, seed: 1 };
+        params.germline = GermlineParams { snv_rate: 2e-3, indel_rate: 1e-3, ..params.germline };
+        made(&params)
+    };
+    let (one, other) = (person(1), person(2));
+    let places = one.vcf("recurrent.vcf");
+    assert!(places.len() > 395);
+    let read = |made: &Made| std::fs::read_to_string(made.folder.path().join("recurrent.vcf")).unwrap();
+    assert_eq!(read(&one), read(&other));
+    assert!(!own.folder.path().join("recurrent.vcf").exists());
+
+    let pairs = one.pairs("tumor");
+    let [mut shown, mut expected, mut beside, mut all_beside] = [0.0; 4];
+    for place in &places {
+        let (pos, wrong) = (place.pos - 1, place.alternate.as_bytes()[0]);
+        for pair in &pairs {
+            let Some(against) = pair[0].place.as_ref().map(|place| place.reverse) else { continue };
+            // One mate of a molecule is enough, where its bases lie in the reference side by side.
+            let base = pair.iter().find_map(|mate| {
+                let at = mate.place.as_ref().filter(|at| at.start <= pos && pos < at.end)?;
+                let plain = at.end - at.start == mate.bases.len();
+                let read =
+                    plain.then(|| mate.bases[if at.reverse { at.end - 1 - pos } else { pos - at.start }])?;
+                Some(if at.reverse { genuma_reads::dna::complement(read) } else { read })
+            });
+            let Some(base) = base else { continue };
+            let struck = match &place.info["STRAND"][..] {
+                "forward" => !against,
+                "reverse" => against,
+                _ => true,
+            };
+            let [is, of] = if struck { [&mut shown, &mut expected] } else { [&mut beside, &mut all_beside] };
+            *is += f64::from(u8::from(base == wrong));
+            *of += if struck { place.number("SHARE") } else { 1.0 };
+        }
+    }
+    close(shown / expected, 1.0, 0.15);
+    assert!(all_beside > 4000.0 && beside < 0.004 * all_beside, "{beside} of {all_beside}");
+    assert!(one.count("tumor", "recurrent_errors") > shown);
 }

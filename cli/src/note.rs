@@ -19,18 +19,44 @@ pub struct Note {
     pub min_base_quality: u8,
     /// Names of the samples in the order of the counts.
     pub samples: Vec<String>,
+    /// How it came of other tables, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+}
+
+/// How a table came of others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Made {
+    /// What was done with them.
+    pub operation: String,
+    /// What became of their counts, or [`Made::SAMPLES`].
+    pub counts: String,
+    /// How many tables there were.
+    pub tables: u64,
+    /// How many samples they had.
+    pub samples: u64,
+}
+
+impl Made {
+    /// Counts that say in how many samples a k-mer is.
+    pub const SAMPLES: &str = "samples";
 }
 
 impl Note {
     /// Of counts of `k`-mers.
     pub fn new(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
-        Note { kind: KIND.to_owned(), k, min_count, min_base_quality, samples }
+        Note { kind: KIND.to_owned(), k, min_count, min_base_quality, samples, made: None }
     }
 
     /// The note in these bytes; `None` when they are another kind of table's.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let note: Note = serde_json::from_slice(bytes).ok()?;
         (note.kind == KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
+    }
+
+    /// Of how many samples it says in how many of them a k-mer is; `None` when its counts say something else.
+    pub fn panel_of(&self) -> Option<u64> {
+        self.made.as_ref().filter(|made| made.counts == Made::SAMPLES).map(|made| made.samples)
     }
 
     /// Bytes of each value of the table.
@@ -66,5 +92,17 @@ mod tests {
         assert_eq!(value, [3, 0, 0, 0, 0, 0, 16, 0]);
         assert_eq!(value.len(), note.value_bytes());
         assert_eq!(counts(value).collect::<Vec<_>>(), [3, 1 << 20]);
+    }
+
+    #[test]
+    fn only_counts_of_samples_are_a_panel() {
+        let mut note = Note::new(31, 1, 0, vec!["samples".into()]);
+        assert_eq!(note.panel_of(), None);
+        for (counts, panel) in [("sum", None), (Made::SAMPLES, Some(7))] {
+            let (operation, counts) = ("union".to_owned(), counts.to_owned());
+            note.made = Some(Made { operation, counts, tables: 5, samples: 7 });
+            let read = Note::read(&serde_json::to_vec(&note).unwrap()).unwrap();
+            assert_eq!((&read, read.panel_of()), (&note, panel));
+        }
     }
 }

@@ -1,0 +1,195 @@
+//! `genuma call --panel`: artefacts that recur in every library go, changes stay; what is no panel of this call is refused.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use common::{Data, gunzip, run, scratch};
+
+/// What people have in common: the genome, and at which of its places libraries show wrong bases.
+const RECURRENT: [&str; 2] = ["--recurrent", "500"];
+const NORMALS: u64 = 10;
+
+/// A pair, and a panel of other people.
+struct Pair {
+    data: Data,
+    panel: PathBuf,
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn pair() -> &'static Pair {
+    static PAIR: OnceLock<Pair> = OnceLock::new();
+    PAIR.get_or_init(|| {
+        let size = ["--genome-length", "400000", "--contigs", "2", "--seed", "3", "--depth-tumor", "40"];
+        let variants = [
+            "--depth-normal",
+            "20",
+            "--snvs",
+            "150",
+            "--indels",
+            "60",
+            "--svs",
+            "12",
+            "--largest-sv",
+            "3000",
+        ];
+        let data = Data::simulate("pair", &[&size[..], &variants, &RECURRENT].concat());
+        let genome = data.folder.join("genome.fa");
+        let tables: Vec<PathBuf> = (0..NORMALS)
+            .map(|person| {
+                let folder = data.folder.join("person");
+                let seed = (100 + person).to_string();
+                let args = [
+                    "simulate",
+                    "-q",
+                    "-t",
+                    "2",
+                    "--genome",
+                    text(&genome),
+                    "--seed",
+                    &seed,
+                    "-o",
+                    text(&folder),
+                ];
+                let normal = [
+                    "--snvs",
+                    "0",
+                    "--indels",
+                    "0",
+                    "--svs",
+                    "0",
+                    "--depth-tumor",
+                    "0.5",
+                    "--depth-normal",
+                    "22",
+                ];
+                run(args.iter().chain(&normal).chain(&RECURRENT)).well();
+                let table = data.folder.join(format!("n{person}.gkt"));
+                let reads = [1, 2].map(|mate| folder.join(format!("normal_{mate}.fq.gz")));
+                run(["count", "-q", text(&reads[0]), text(&reads[1]), "-o", text(&table)]).well();
+                table
+            })
+            .collect();
+        let panel = data.folder.join("panel.gkt");
+        let tables = tables.iter().map(|table| text(table));
+        let args = ["table", "union", "-q", "--counts", "samples", "-o", text(&panel)];
+        run(args.into_iter().chain(tables)).well();
+        Pair { data, panel }
+    })
+}
+
+/// Records of a VCF: place and alleles, then FILTER and INFO.
+fn records(vcf: &str) -> Vec<([String; 4], String, String)> {
+    let record = |line: &str| {
+        let f: Vec<&str> = line.split('\t').collect();
+        ([0, 1, 3, 4].map(|i| f[i].to_owned()), f[6].to_owned(), f[7].to_owned())
+    };
+    vcf.lines().filter(|line| !line.starts_with('#')).map(record).collect()
+}
+
+fn vcf(out: &Path) -> String {
+    String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8")
+}
+
+fn passed(vcf: &str) -> BTreeSet<[String; 4]> {
+    records(vcf).into_iter().filter(|record| record.1 == "PASS").map(|record| record.0).collect()
+}
+
+#[test]
+fn artefacts_that_recur_go_and_changes_stay() {
+    let Pair { data, panel } = pair();
+    let truth = fs::read_to_string(data.folder.join("truth.vcf")).expect("the truth");
+    let recurrent = fs::read_to_string(data.folder.join("recurrent.vcf")).expect("the artefacts");
+    let artefacts: BTreeSet<[String; 4]> = records(&recurrent).into_iter().map(|record| record.0).collect();
+    assert!(artefacts.len() > 490);
+    let one = records(&truth).iter().find(|record| record.2.contains("CLASS=SNV")).expect("an SNV").0.clone();
+    let asked = format!("{}:{}:{}>{}", one[0], one[1], one[2], one[3]);
+
+    let [without, with] = ["without", "with"].map(scratch);
+    let means = ["--threads", "2", "-q"];
+    run(data.call_with(&without, &means)).well();
+    let told =
+        run(data.call_with(&with, &[&means[..], &["--panel", text(panel), "--why", &asked]].concat())).well();
+    let (before, after) = (vcf(&without), vcf(&with));
+    let (passed_before, passed_after) = (passed(&before), passed(&after));
+    let false_before = passed_before.intersection(&artefacts).count();
+    let false_after = passed_after.intersection(&artefacts).count();
+    assert!(false_before >= 20, "{false_before} artefacts pass: too few to say anything");
+    assert!(false_after * 4 <= false_before, "{false_after} of {false_before} artefacts are left");
+    let lost: Vec<_> =
+        passed_before.difference(&passed_after).filter(|call| !artefacts.contains(*call)).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(passed_after.is_subset(&passed_before));
+
+    // Nothing else changes, and what a call without a panel says, one with it says too.
+    let places = |vcf: &str| records(vcf).into_iter().map(|record| record.0).collect::<Vec<_>>();
+    assert_eq!(places(&before), places(&after));
+    assert!(!before.contains("PANEL=") && !records(&before).iter().any(|record| record.1.contains("panel")));
+    for (place, filter, info) in records(&after) {
+        let normals = info.split(';').find_map(|word| word.strip_prefix("PANEL="));
+        let normals: Option<u64> = normals.map(|n| n.parse().expect("a number"));
+        assert!(normals.is_none_or(|n| n <= NORMALS), "{place:?}");
+        let filtered = filter.split(';').any(|name| name == "panel");
+        let substitution = place[2].len() == place[3].len() && !place[3].contains(['<', '[', ']']);
+        assert_eq!(filtered && substitution, substitution && normals.is_some_and(|n| n >= 2), "{place:?}");
+        assert!(!filtered || normals.is_some_and(|n| n >= 2), "{place:?}: {filter} {info}");
+    }
+    assert!(after.contains("##FILTER=<ID=panel,") && after.contains("##INFO=<ID=PANEL,"));
+    assert!(after.contains("--panel panel.gkt --panel-least 2\n"));
+    let summary = fs::read_to_string(with.join("summary.json")).expect("a summary");
+    for part in ["panel.gkt\"", "\"stage\": \"panel\"", "\"panel\": "] {
+        assert!(summary.contains(part), "{part}");
+    }
+    assert!(
+        fs::read_to_string(with.join("report.html")).expect("a report").contains("Normals of other people")
+    );
+    assert!(told.stdout.contains(&one[1]));
+
+    // Where nearly all normals have to have it, fewer go.
+    let strict = scratch("strict");
+    run(data.call_with(&strict, &[&means[..], &["--panel", text(panel), "--panel-least", "9"]].concat()))
+        .well();
+    let left = passed(&vcf(&strict)).intersection(&artefacts).count();
+    assert!(false_after < left && left <= false_before, "{false_after}, {left}, {false_before}");
+}
+
+#[test]
+fn what_is_no_panel_of_this_call_is_refused() {
+    let Pair { data, panel } = pair();
+    let out = scratch("refused").join("calls");
+    let counts = data.folder.join("n0.gkt");
+    let other = data.folder.join("other.gkt");
+    run(["count", "-q", "-k", "24", text(&data.normal[0]), "-o", text(&data.folder.join("k24.gkt"))]).well();
+    let k24 = data.folder.join("k24.gkt");
+    run(["table", "union", "-q", "--counts", "samples", text(&k24), text(&k24), "-o", text(&other)]).well();
+    for (options, code, parts) in [
+        (&["--panel", text(&other)][..], 2, &["other.gkt", "24-mers", "31-mers", "-k 24"][..]),
+        (&["--panel", text(&counts)], 1, &["n0.gkt", "no panel", "--counts samples"]),
+        (&["--panel", text(&data.tumor[0])], 1, &["tumor_1.fq.gz", "no table"]),
+        (&["--panel", "/no/such.gkt"], 1, &["/no/such.gkt", "cannot open"]),
+        (&["--panel", text(panel), "--panel-least", "11"], 2, &["--panel-least 11", "10 normals"]),
+        (&["--panel-least", "3"], 2, &["--panel <TABLE>"]),
+        (&["--panel", text(panel), "--plan", text(&out)], 2, &["--panel", "--plan"]),
+    ] {
+        let ended = run(data.call_with(&out, options));
+        assert_eq!(ended.code, Some(code), "{options:?}: {}", ended.stderr);
+        parts
+            .iter()
+            .for_each(|part| assert!(ended.stderr.contains(part), "'{part}' is not in: {}", ended.stderr));
+        assert!(!out.exists(), "{options:?}");
+    }
+    // A damaged page shows when it is looked at.
+    let mut bytes = fs::read(panel).expect("a panel");
+    bytes[4096..].iter_mut().step_by(4096).for_each(|byte| *byte ^= 1);
+    let damaged = data.folder.join("damaged.gkt");
+    fs::write(&damaged, bytes).expect("written");
+    let ended = run(data.call_with(&out, &["-q", "--panel", text(&damaged)]));
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("damaged.gkt") && ended.stderr.contains("damaged ("), "{}", ended.stderr);
+}
