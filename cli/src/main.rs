@@ -4,6 +4,7 @@ mod advise;
 mod align;
 mod aligner;
 mod call;
+mod check;
 mod command;
 mod completions;
 mod count;
@@ -60,6 +61,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Call(Box<call::Args>),
+    Check(check::Args),
     Step(step::Args),
     Plan(Box<plan::Args>),
     Count(count::Args),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
     failure::heed_threads();
     let done = signals::heed().context("signal handlers").and_then(|()| match cli.verb {
         Verb::Call(args) => call::run(*args),
+        Verb::Check(args) => check::run(&args),
         Verb::Step(args) => step::run(&args),
         Verb::Plan(args) => plan::run(&args),
         Verb::Count(args) => count::run(&args),

@@ -7,8 +7,9 @@ use std::fs;
 
 use common::{names, run, scratch};
 
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 23] = [
     "call",
+    "check",
     "step",
     "plan",
     "count",

@@ -13,3 +13,4 @@ pub mod mixture;
 pub mod coverage;
 pub mod tumour;
 pub mod facts;
+pub mod check;

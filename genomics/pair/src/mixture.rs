@@ -25,8 +25,10 @@ const MOST: f64 = 0.3;
 const FOREIGN: (f64, f64) = (0.62, 0.22);
 /// Most that the second allele may be of the reads: beyond it is a sample's own.
 const SECOND: usize = 4;
-/// Fewest sites.
+/// Fewest sites, and fewest of the sample's own sites of two alleles among as many: another person has about as many of his own. In less a few places where
+/// the library or the genome is odd would be taken for another person.
 const SITES: u64 = 20_000;
+const HET: f64 = 250.0;
 /// Wrong bases that a copy has too of which the copying was not seen, for each share of copies.
 const COPIED: f64 = 0.03;
 /// Substitutions that are so much more frequent than the rarest are left out: they are damage.
@@ -70,7 +72,7 @@ pub fn contamination(
         .collect();
     // Each site is there once for each base that it could be taken for.
     let sites = rows.iter().flat_map(|row| &row.sites).sum::<f64>() / 3.0;
-    if (sites as u64) < SITES || het <= 0.0 {
+    if (sites as u64) < SITES || sites * het < HET {
         return None;
     }
     let logs = log_factorials(DEPTHS);

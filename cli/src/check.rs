@@ -1,0 +1,112 @@
+//! `genuma check`: whether two samples are a pair, in one pass over their reads.
+
+mod words;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use genuma_pair::check::{Checked, check};
+use genuma_pair::facts::PairFacts;
+use genuma_pair::library::facts::Libraries;
+use genuma_pair::sampled::SampleParams;
+use genuma_reads::fasta::Reference;
+use genuma_reads::{Meter, check_lanes};
+use genuma_somatic::sites;
+use genuma_work::Watch;
+use genuma_work::clock::process_cost;
+use genuma_work::publish::Set;
+use serde::Serialize;
+use tracing::info;
+
+use crate::call::tumours::Tumours;
+use crate::failure::Usage;
+use crate::progress::Progress;
+use crate::{command, json, sizes, voice};
+
+/// Say whether a tumour and a normal are a pair, before anything is called.
+///
+/// One person or two? How much of each is another person's? How pure is the tumour, and how many copies of its genome has it? How
+/// deep and even are the samples, how many pairs are copies, how damaged are they? All of that from the reads alone: nothing is aligned,
+/// no reference is needed, the species does not matter. Shallow samples will do to tell people apart; the rest wants depth, and what
+/// cannot be told is called so. `genuma call` tells the same, and more.
+#[derive(Debug, clap::Args)]
+#[command(
+    about = "Say whether a tumour and a normal are a pair, before anything is called",
+    after_help = "Examples:\n  \
+    genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz\n  \
+    With the reference purity and ploidy are better known, and everything as JSON:\n    \
+    genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json pair.json"
+)]
+pub struct Args {
+    #[command(flatten)]
+    tumor: Tumours<true>,
+    /// Reads of the normal of the same person, in the same way
+    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
+    normal: Vec<PathBuf>,
+    /// Each file holds read 1 and read 2 in turn: one file a lane, for both samples
+    #[arg(long, help_heading = "Input")]
+    interleaved: bool,
+    /// Reference genome, plain or gzip'd FASTA: sites that lie side by side tell purity and ploidy better. It is held in memory
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    reference: Option<PathBuf>,
+
+    /// Also write all facts as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// Threads [default: all processors]
+    #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
+    threads: Option<u16>,
+}
+
+/// What is sampled: places enough for shallow samples. The table takes some 350 MB.
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 8_000_000 };
+
+/// All that is told.
+#[derive(Serialize)]
+struct Told<'a> {
+    command: String,
+    version: &'static str,
+    /// Bases read of the normal and of the tumour.
+    bases: [u64; 2],
+    pair: &'a PairFacts,
+    library: &'a Libraries,
+}
+
+/// Looks at the reads and prints what they say.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved)?;
+    if samples.several() {
+        return Err(Usage("one tumour is checked at a time; lanes of it go behind one --tumor".into()).into());
+    }
+    check_lanes(&lanes)?;
+    let genome = args.reference.as_deref().map(Reference::read).transpose()?;
+    let threads = command::all_or(args.threads);
+    let (meter, progress) = (Arc::new(Meter::default()), Progress::start());
+    progress.begins("check", Some(meter.clone()));
+    let Checked { looked, libraries, bases } = check(&lanes, SAMPLE, threads, &meter)?;
+    let places = genome.as_ref().map(|genome| {
+        let roots: Vec<u64> = looked.het.iter().map(|site| site.root).collect();
+        sites::places(genome, &roots, looked.bases, threads)
+    });
+    let pair = looked.finish(&places.unwrap_or_default(), None);
+    drop(progress);
+    voice::print(words::told(&pair, &libraries, bases))?;
+    if let Some(path) = &args.json {
+        let told = Told {
+            command: command::line(),
+            version: env!("CARGO_PKG_VERSION"),
+            bases,
+            pair: &pair,
+            library: &libraries,
+        };
+        let mut set = Set::default();
+        json::add(path, &serde_json::to_value(&told)?, &mut set)?;
+        set.publish()?;
+    }
+    let cost = process_cost();
+    info!("{:.1} s, {} of memory at most", start.elapsed().as_secs_f64(), sizes::show(cost.peak_bytes));
+    Ok(())
+}
