@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -38,6 +38,11 @@ bench-call: ## time and score `genuma call` beside bwa, GATK Mutect2 and Delly
 bench-parts: ## what a call in parts costs beside one process; ARGS="--genome-length 100000000 --rounds 2" for more
 	@scripts/setup.sh build test bench
 	@bench/parts.sh $(ARGS)
+
+bench-pairs: ## how often `genuma check` takes two people for one, or one for two; ARGS="--pairs 1000 --kin sibling" for more
+	@scripts/setup.sh build
+	cargo build --release --locked
+	@bench/pairs.sh $(ARGS)
 
 bench-called: ## score Mutect2 and Delly on what genuma's own engine aligns beside what bwa mem aligns; ARGS="--genome FASTA" for real sequence as well
 	@scripts/setup.sh build bench

@@ -40,7 +40,7 @@ impl Means {
             k: params.k,
             min_base_quality: params.min_base_quality,
             threads: self.threads,
-            memory: self.memory.saturating_sub(RESERVE + picks).max(self.memory / 2),
+            memory: self.memory.saturating_sub(RESERVE + SAMPLED + picks).max(self.memory / 2),
             work,
             scratch: self.scratch,
             part: Part::WHOLE,
@@ -53,6 +53,9 @@ impl Means {
         self.memory.saturating_sub(held + RESERVE)
     }
 }
+
+/// Bytes of the sample of roots, which is there while k-mers are counted.
+const SAMPLED: u64 = 112 << 20;
 
 /// Bytes kept free for what is not the counter's beside the picks: batches, tables.
 const RESERVE: u64 = 256 << 20;

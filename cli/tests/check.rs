@@ -1,0 +1,157 @@
+//! Whether two samples are a pair: told of pairs that are, and of those that are not.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Data, Ended, run, scratch};
+use serde_json::Value;
+
+fn simulated(name: &str, options: &[&str]) -> Data {
+    let size = ["--genome-length", "1500000", "--contigs", "4", "--svs", "0"];
+    let depth = ["--depth-tumor", "25", "--depth-normal", "25"];
+    Data::simulate(name, &[size.as_slice(), &depth, options].concat())
+}
+
+fn files(paths: &[PathBuf]) -> impl Iterator<Item = String> + '_ {
+    paths.iter().map(|path| path.to_str().expect("UTF-8").to_owned())
+}
+
+fn checked(tumour: &[PathBuf], normal: &[PathBuf], json: &Path, options: &[&str]) -> (Ended, Value) {
+    let mut args = vec!["check".to_owned(), "--tumor".to_owned()];
+    args.extend(files(tumour));
+    args.push("--normal".to_owned());
+    args.extend(files(normal));
+    args.extend(["--json".to_owned(), json.to_str().expect("UTF-8").to_owned()]);
+    args.extend(options.iter().map(|&option| option.to_owned()));
+    let ended = run(args).well();
+    let told = serde_json::from_slice(&fs::read(json).expect("facts")).expect("JSON");
+    (ended, told)
+}
+
+fn of(data: &Data, options: &[&str]) -> (Ended, Value) {
+    checked(&data.tumor, &data.normal, &data.folder.join("pair.json"), options)
+}
+
+/// Whether the interval of an estimate is around a value, and how far the estimate is off.
+#[track_caller]
+fn assert_about(estimate: &Value, truth: f64, off: f64) {
+    let [value, low, high] = ["value", "low", "high"].map(|key| estimate[key].as_f64().expect("a number"));
+    assert!(low <= value && value <= high, "{estimate}");
+    assert!((value - truth).abs() <= off, "{truth} is told as {estimate}");
+}
+
+#[test]
+fn one_person_is_told_from_two_and_from_relatives() {
+    let cases: [(&str, &[&str], &str, &str); 4] = [
+        ("one", &["--purity", "0.7", "--seed", "31"], "same", "one"),
+        ("two", &["--foreign-normal", "1", "--seed", "32"], "strangers", "TWO"),
+        (
+            "child",
+            &["--foreign-normal", "1", "--foreign-kin", "parent", "--seed", "33"],
+            "relatives",
+            "TWO, close relatives",
+        ),
+        (
+            "sibling",
+            &["--foreign-normal", "1", "--foreign-kin", "sibling", "--seed", "34"],
+            "relatives",
+            "TWO, close relatives",
+        ),
+    ];
+    for (name, options, relation, word) in cases {
+        let data = simulated(name, options);
+        let (ended, told) = of(&data, &[]);
+        assert_eq!(told["pair"]["identity"]["relation"], relation, "{name}: {}", told["pair"]["identity"]);
+        let line = ended.stdout.lines().next().expect("a line");
+        assert!(line.starts_with("person") && line.contains(word), "{name}: {line}");
+        // Of two people nothing is said of another's share, nor of a tumour.
+        assert_eq!(told["pair"]["tumour"].is_null(), relation != "same");
+        assert_eq!(told["pair"]["contamination"][0].is_null(), relation != "same");
+    }
+}
+
+#[test]
+fn shallow_samples_tell_people_apart() {
+    let size = ["--genome-length", "16000000", "--svs", "0", "--depth-tumor", "0.5", "--depth-normal", "0.5"];
+    for (name, more, relation) in
+        [("shallow-one", &[] as &[&str], "same"), ("shallow-two", &["--foreign-normal", "1"], "different")]
+    {
+        let data = Data::simulate(name, &[size.as_slice(), &["--seed", "35"], more].concat());
+        let (_, told) = of(&data, &[]);
+        assert_eq!(told["pair"]["identity"]["relation"], relation, "{}", told["pair"]["identity"]);
+    }
+}
+
+#[test]
+fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples() {
+    let options = ["--foreign-tumor", "0.08", "--purity", "0.6", "--seed", "36"];
+    let data = simulated("mixed", &options);
+    let genome = data.folder.join("genome.fa");
+    let genome = ["--reference", genome.to_str().expect("UTF-8")];
+    let (ended, told) = of(&data, &[&genome[..], &["--threads", "1"]].concat());
+    let [normal, tumour] = [0, 1].map(|s| &told["pair"]["contamination"][s]["share"]);
+    assert_about(normal, 0.0, 0.012);
+    assert_about(tumour, 0.08, 0.02);
+    assert!(ended.stdout.contains("tumour, mixed     MUCH of another person"), "{}", ended.stdout);
+    assert_about(&told["pair"]["tumour"]["ploidy"], 2.0, 0.1);
+    let (again, other) = of(&data, &[&genome[..], &["--threads", "3"]].concat());
+    assert_eq!(again.stdout, ended.stdout);
+    assert_eq!([&other["pair"], &other["library"]], [&told["pair"], &told["library"]]);
+    // The samples swapped: the same of each.
+    let json = data.folder.join("swapped.json");
+    let (_, swapped) = checked(&data.normal, &data.tumor, &json, &[]);
+    assert_about(&swapped["pair"]["contamination"][0]["share"], 0.08, 0.02);
+    assert_eq!(swapped["pair"]["identity"]["relation"], "same");
+}
+
+#[test]
+fn real_halves_are_one_person_and_samples_of_other_places_no_pair() {
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/real");
+    if !real.exists() {
+        println!("skipped: there are no real reads in {}", real.display());
+        return;
+    }
+    let sample = |set: &str, name: &str| -> Vec<PathBuf> {
+        (1..=2).map(|mate| real.join(set).join(format!("{name}_{mate}.fq.gz"))).collect()
+    };
+    let folder = scratch("real-pairs");
+    for set in ["n_12878", "n_hg002a", "n_hg002b", "v_three"] {
+        let (_, told) = checked(
+            &sample(set, "tumor"),
+            &sample(set, "normal"),
+            &folder.join(set).with_extension("json"),
+            &[],
+        );
+        assert_eq!(told["pair"]["identity"]["relation"], "same", "{set}");
+    }
+    let (_, told) =
+        checked(&sample("n_hg002b", "tumor"), &sample("n_hg002a", "normal"), &folder.join("apart.json"), &[]);
+    assert_eq!(told["pair"]["identity"]["relation"], "unknown");
+}
+
+#[test]
+fn what_is_no_pair_of_samples_is_refused() {
+    let folder = scratch("check-bad");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let read = |name: &str, bases: &str| format!("@{name}\n{bases}\n+\nIIIIIIIIII\n");
+    let (one, two) = (file("a_1.fq", &read("r", "ACGTACGTAC")), file("a_2.fq", &read("r", "CCGTACGTAC")));
+    let (three, four) = (file("b_1.fq", &read("s", "GCGTACGTAC")), file("b_2.fq", &read("s", "TCGTACGTAC")));
+    let error = |args: &[&str]| {
+        let ended = run(["check"].iter().chain(args));
+        assert!(matches!(ended.code, Some(1 | 2)), "{}", ended.stderr);
+        ended.stderr
+    };
+    let several = error(&["--tumor", &one, &two, "--tumor", &three, &four, "--normal", &one, &two]);
+    assert!(several.contains("one tumour is checked at a time"), "{several}");
+    let odd = error(&["--tumor", &one, "--normal", &three, &four]);
+    assert!(odd.contains("a_1.fq"), "{odd}");
+    // Reads that say nothing are no error: nothing can be told of them.
+    let told = run(["check", "--tumor", &one, &two, "--normal", &three, &four]).well();
+    assert!(told.stdout.starts_with("person            not told"), "{}", told.stdout);
+}
