@@ -39,6 +39,11 @@ impl<'a> Axis<'a> {
         axis
     }
 
+    /// From 0 to `to` without ticks: what is drawn on it names itself.
+    pub fn bare(to: f64, label: &'a str) -> Axis<'a> {
+        Axis { from: 0.0, to, logarithmic: false, ticks: Vec::new(), label, write: |_| String::new() }
+    }
+
     /// Equal steps are equal factors. `from` is positive; ticks outside the axis are left out.
     pub fn logarithmic(
         (from, to): (f64, f64),
@@ -174,6 +179,58 @@ impl<'a> Field<'a> {
         let _ = write!(
             self.svg,
             r#"<svg x="{left}" y="{top}" width="{width}" height="{height}" viewBox="{left} {top} {width} {height}"><path class="area {style}" d="{line}L{to:.1} {floor}L{from:.1} {floor}Z"/><path class="line {style}" d="{line}"/></svg>"#
+        );
+    }
+
+    /// A line without a field; it is broken where there is no value.
+    pub fn line(&mut self, key: Key, points: impl Iterator<Item = Option<(f64, f64)>>) {
+        let (mut line, mut broken) = (String::new(), true);
+        for point in points {
+            if let Some((x, y)) = point {
+                let (across, down) = (self.across(x), self.down(y.min(self.y.to)));
+                let _ = write!(line, "{}{across:.1} {down:.1}", if broken { "M" } else { "L" });
+            }
+            broken = point.is_none();
+        }
+        let _ = write!(self.svg, r#"<path class="line {}" d="{line}"/>"#, key.style);
+    }
+
+    /// A dashed line at a height.
+    pub fn level(&mut self, y: f64) {
+        let (left, end, at) = (self.size.left, self.size.width - self.size.right, self.down(y));
+        let _ = write!(self.svg, r#"<path class="level" d="M{left} {at:.1}H{end}"/>"#);
+    }
+
+    /// A column from the floor up, that says what it is when pointed at.
+    pub fn column(&mut self, style: &str, (from, to): (f64, f64), height: f64, title: &str) {
+        let (x, end, top) = (self.across(from), self.across(to), self.down(height.min(self.y.to)));
+        let _ = write!(
+            self.svg,
+            r#"<rect class="bar {style}" x="{x:.1}" y="{top:.1}" width="{:.1}" height="{:.1}"><title>{}</title></rect>"#,
+            end - x,
+            self.floor() - top,
+            escape(title)
+        );
+    }
+
+    /// A dot with its spread as a whisker, that says what it is when pointed at.
+    pub fn whisker(&mut self, style: &str, point: &Point) {
+        let [low, y, high] = [point.low, point.y, point.high].map(|y| self.down(y.min(self.y.to)));
+        let x = self.across(point.x);
+        let _ = write!(
+            self.svg,
+            r#"<g class="{style}"><title>{}</title><path class="whisker" d="M{x:.1} {low:.1}V{high:.1}"/><path class="dots" d="M{x:.1} {y:.1}h0"/></g>"#,
+            escape(&point.title)
+        );
+    }
+
+    /// A small name under the x axis, written upwards.
+    pub fn name_below(&mut self, x: f64, name: &str) {
+        let (x, y) = (self.across(x) + 3.0, self.floor() + 5.0);
+        let _ = write!(
+            self.svg,
+            r#"<text class="tiny" transform="translate({x:.1} {y:.1}) rotate(-90)" text-anchor="end">{}</text>"#,
+            escape(name)
         );
     }
 

@@ -5,7 +5,7 @@ use genuma_somatic::event::Class;
 use genuma_somatic::outcome::{Outcome, Reported};
 
 use super::{name_of, tumours};
-use crate::report::markup::{counted, grouped, short};
+use crate::report::markup::{counted, escape, grouped, short};
 use crate::report::plot::{self, Axis, Bar, Field, Key, SMALL, figure};
 
 /// The classes in the order they are shown.
@@ -136,7 +136,7 @@ fn fractions_in<'a>(
     );
     field.columns(1.0 / COLUMNS as f64, &stacks);
     figure(
-        &format!("Allele fractions in {tumour}"),
+        &format!("Allele fractions in {}", escape(tumour)),
         "PASS calls. Heterozygous changes of all tumour cells pile up at half the purity; subclones lie lower.",
         &keys,
         &field.finish(&format!("Histogram of allele fractions in {tumour} of PASS calls by class")),
@@ -159,7 +159,7 @@ fn tumours_beside(outcome: &Outcome) -> String {
             field.points(wanted, outcome.calls.iter().filter(of).take(MOST_POINTS).filter_map(point));
         }
         figure(
-            &format!("{first} against {name}"),
+            &format!("{} against {}", escape(first), escape(name)),
             "PASS calls. Changes that only one of the two has lie on its axis.",
             &keys,
             &field.finish(&format!("Share of reads with the change in {first} and {name}, one point a call")),

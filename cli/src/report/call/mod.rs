@@ -3,9 +3,13 @@
 mod calls;
 mod charts;
 mod errors;
-mod timeline;
+mod pair;
+mod pictures;
 #[cfg(test)]
 mod tests;
+mod timeline;
+mod verdict;
+mod words;
 
 use std::fmt::Write;
 
@@ -29,6 +33,10 @@ pub fn render(outcome: &Outcome) -> String {
         "version" => escape(&outcome.version),
         "run" => run(outcome),
         "numbers" => numbers(outcome),
+        "verdict" => pair::verdict(outcome),
+        "facts" => pair::facts(outcome),
+        "samples" => pictures::pictures(outcome),
+        "spectrum" => pictures::spectrum(outcome),
         "units" => units(&outcome.units),
         "errors" => errors::lines(&outcome.errors, &outcome.samples),
         "ledger" => ledger(&outcome.ledger),

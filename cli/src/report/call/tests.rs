@@ -1,11 +1,21 @@
 //! The page is well formed, harmless whatever its input, and works in a browser.
 
+use genuma_pair::coverage::Covered;
+use genuma_pair::facts::PairFacts;
+use genuma_pair::identity::{Identity, Relation};
+use genuma_pair::interval::Estimate;
+use genuma_pair::library::facts::{CycleFacts, Library};
+use genuma_pair::marks::facts::{ContigFacts, Found, FoundIn, Karyotype, Screen};
+use genuma_pair::mixture::Contamination;
+use genuma_pair::tumour::Clone;
 use genuma_somatic::errors::{Learned, Substitution, Wrong};
 use genuma_somatic::event::Class;
 use genuma_somatic::genotype::{Own, Support};
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use genuma_somatic::pipeline::Means;
+use genuma_somatic::portrait::Repeats;
+use genuma_somatic::screened::Screened;
 use genuma_somatic::select::Depths;
 use genuma_somatic::slippage::RepeatSlips;
 use genuma_work::clock::UnitCost;
@@ -60,7 +70,7 @@ fn learned() -> Learned {
     }
 }
 
-fn outcome(calls: Vec<Reported>) -> Outcome {
+pub fn outcome(calls: Vec<Reported>) -> Outcome {
     let spectrum: Vec<u64> =
         (0..200u64).map(|m| if m < 4 { 9000 >> m } else { 2000 / (1 + m.abs_diff(30)) }).collect();
     let unit = |name: &str| UnitCost {
@@ -94,6 +104,121 @@ fn outcome(calls: Vec<Reported>) -> Outcome {
         sequences: vec![("chr1".into(), 100_000)],
         calls,
     }
+}
+
+fn estimate(value: f64) -> Estimate {
+    Estimate { value, low: value * 0.75, high: value * 1.25 }
+}
+
+/// A pair that nothing speaks against.
+pub fn pair() -> PairFacts {
+    let foreign =
+        Some(Contamination { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
+    let covered = || Covered {
+        depth: 22.0,
+        unevenness: 0.2,
+        thin: 0.004,
+        by_gc: (5..25).map(|gc| (f64::from(gc) / 30.0, 1.1 - f64::from(gc) / 100.0)).collect(),
+    };
+    PairFacts {
+        share: 0.25,
+        roots: 1_000_000,
+        identity: Identity {
+            relation: Relation::Same,
+            excess: estimate(1e-5),
+            distance: Some(estimate(0.04)),
+            heterozygous: Some([9.5e-4, 9.8e-4]),
+            sites: 1_234_567,
+        },
+        contamination: [foreign, foreign],
+        copies: [0.02, 0.02],
+        coverage: [covered(), covered()],
+        wrong: [[1e-4; 6]; 2],
+        tumour: Some(Clone {
+            purity: Some(Estimate { value: 0.64, low: 0.615, high: 0.67 }),
+            ploidy: Some(estimate(2.4)),
+            lost: Some(0.06),
+            sites: 1_017,
+            changes: 239,
+        }),
+    }
+}
+
+fn library() -> Library {
+    let mut library = Library { pairs: 504_195, bases: 150_651_982, looked_at: 31_213, ..Library::default() };
+    for (at, mate) in library.mates.iter_mut().enumerate() {
+        mate.lengths = [30, 150, 150];
+        mate.quality = Some(36.4 - at as f64);
+        mate.q30 = Some(0.97);
+        let cycle = |i: usize| CycleFacts {
+            quality: 37.0 - i as f64 / 50.0,
+            errors: (i > 60).then_some(1e-5 * i as f64),
+            ..CycleFacts::default()
+        };
+        mate.cycles = (0..150).map(cycle).collect();
+    }
+    library.insert.longest_seen = 276;
+    library.insert.overlapping = Some(estimate(0.4));
+    library.insert.quantiles = [Some(180), Some(220), Some(260), None];
+    library.insert.histogram = (0..28).map(|i| i * 20).collect();
+    library.duplicates.copied = Some(estimate(0.08));
+    library.duplicates.word = "some copies".into();
+    library.telomeres.per_million = Some(estimate(45.6));
+    library.telomeres.motif = Some("TTAGGG".into());
+    library
+}
+
+/// With all that samples can say of themselves.
+fn told(mut outcome: Outcome) -> Outcome {
+    outcome.libraries.normal = library();
+    outcome.libraries.tumor = library();
+    outcome.portrait.pair = Some(pair());
+    outcome.portrait.tumour_in_normal = Some(estimate(0.008));
+    outcome.portrait.spectrum = (0..96).collect();
+    outcome.portrait.burden = Some(estimate(4.2));
+    outcome.portrait.repeats = Some(Repeats { tracts: 1_706, unstable: 77, share: estimate(0.045) });
+    let contig = |name: &str, ratio, word: &str| ContigFacts {
+        name: name.into(),
+        bases: 900_000,
+        marks: 4_000,
+        relative: [Some(estimate(1.0)); 2],
+        ratio: Some(estimate(ratio)),
+        word: word.into(),
+    };
+    outcome.known.karyotype = Some(Karyotype {
+        usual: [21.0, 21.0],
+        sex: ["female".into(), "not known: too few reads".into()],
+        y_lost: None,
+        mitochondria: [Some(estimate(400.0)), None],
+        changed: vec!["chr2".into()],
+        not_judged: 0,
+        contigs: vec![contig("chr1", 1.0, "as usual"), contig("chr2", 0.6, "lost")],
+    });
+    let found =
+        |reads, word: &str| FoundIn { breadth: 0.7, depth: 2.0, reads, per_million: 3.0, word: word.into() };
+    outcome.known.screen = Some(Screen {
+        sequences: 9,
+        sought: 1.0,
+        not_told_apart: 1,
+        found: vec![Found {
+            name: "HPV16".into(),
+            bases: 7_906,
+            marks: [4_000, 0],
+            like: Some("HPV31".into()),
+            samples: [found(0.0, "not there"), found(210.0, "there")],
+        }],
+        others: 7,
+    });
+    outcome.screened = vec![Screened {
+        id: "g7".into(),
+        chrom: "chr2".into(),
+        pos: 5_000,
+        name: "HPV16".into(),
+        place: 1_200,
+        forward: false,
+        kmers: [90, 100],
+    }];
+    outcome
 }
 
 fn calls() -> Vec<Reported> {
@@ -218,7 +343,85 @@ fn hostile_names_stay_text() {
     assert_nested(&html);
     assert_eq!(html.matches("<script").count(), 2, "the page's own");
     assert_eq!(html.matches("<img").count(), 0);
-    assert_eq!(html.matches("<tbody>").count(), 3, "{{{{rows}}}} in a name is not filled in");
+    assert_eq!(html.matches("<tbody>").count(), 4, "{{{{rows}}}} in a name is not filled in");
+}
+
+#[test]
+fn names_of_what_the_samples_are_like_stay_text() {
+    const EVIL: &str = "x\"><script>alert('1')</script><img src=http://evil/ onerror=a>&{{rows}}";
+    let mut outcome = told(outcome(calls()));
+    outcome.samples = vec!["NORMAL".into(), EVIL.into(), EVIL.into()];
+    let karyotype = outcome.known.karyotype.as_mut().unwrap();
+    for text in karyotype.sex.iter_mut().chain(&mut karyotype.changed) {
+        *text = EVIL.into();
+    }
+    karyotype.contigs.iter_mut().for_each(|contig| contig.name = EVIL.into());
+    let found = &mut outcome.known.screen.as_mut().unwrap().found[0];
+    found.like = Some(EVIL.into());
+    found.name = EVIL.into();
+    found.samples.iter_mut().for_each(|sample| sample.word = EVIL.into());
+    let call = &mut outcome.screened[0];
+    for text in [&mut call.id, &mut call.chrom, &mut call.name] {
+        *text = EVIL.into();
+    }
+    for library in [&mut outcome.libraries.normal, &mut outcome.libraries.tumor] {
+        for text in [&mut library.telomeres.motif, &mut library.telomeres.of] {
+            *text = Some(EVIL.into());
+        }
+        library.duplicates.word = EVIL.into();
+    }
+    let html = render(&outcome);
+    assert_nested(&html);
+    assert!(html.matches("x&quot;&gt;&lt;script&gt;").count() > 15, "all of them are told");
+    assert_eq!(html.matches("<script").count(), 2, "the page's own");
+    assert_eq!(html.matches("<img").count(), 0);
+}
+
+#[test]
+fn the_samples_are_told_and_drawn() {
+    let outcome = told(outcome(calls()));
+    let html = render(&outcome);
+    assert_nested(&html);
+    for expected in [
+        "<b>Nothing speaks against this pair of samples</b>",
+        "</svg>Good</span>",
+        "the same person",
+        "0.40\u{a0}% (0.00–\u{2060}0.80)",
+        "64\u{a0}% (62–\u{2060}67)",
+        "not told: too few reads",
+        "<td>chr2</td>",
+        "many: microsatellites are unstable; 77 of 1,706",
+        "half up to 260",
+        "like HPV31",
+        "210 reads",
+        "7 sequences not there",
+        "the other strand; g7",
+        "<title>A[C&gt;A]A: 0</title>",
+        "<title>chr2: 0.60 (0.45–\u{2060}0.75), lost</title>",
+    ] {
+        assert!(html.contains(expected), "{expected} is missing");
+    }
+    assert_eq!(html.matches("<figure>").count(), 6 + 6);
+    assert!(html.matches("<svg").count() == html.matches("</svg>").count());
+    assert!(!html.contains("{{") && !html.contains("NaN") && !html.contains("inf\""));
+    assert_eq!(html, render(&outcome), "the same each time");
+}
+
+#[test]
+fn samples_that_say_nothing_are_not_drawn() {
+    let html = render(&outcome(calls()));
+    assert!(html.contains("Too little to tell whether the samples are a pair"));
+    assert!(html.contains("not told: the samples were not compared"));
+    for drawn in ["Depth by GC", "Insert size", "by cycle", "Copies of the contigs", "Substitutions by"] {
+        assert!(!html.contains(drawn), "{drawn}");
+    }
+}
+
+#[test]
+fn of_several_tumours_the_first_is_told_of() {
+    let mut outcome = told(outcome(calls()));
+    outcome.samples.push("relapse".into());
+    assert!(render(&outcome).contains("of the first tumour, TUMOR."));
 }
 
 #[test]
