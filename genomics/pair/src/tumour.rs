@@ -108,8 +108,14 @@ pub fn clone(het: &[(Site, Option<(u32, u32)>)], changes: &[[u32; 2]], usual: f6
     }
     let deepest = seen.iter().flat_map(|s| &s.alleles).map(|a| a[1]).max().unwrap_or(0);
     let deepest = deepest.max(changes.iter().map(|c| c[0] + c[1]).max().unwrap_or(0));
-    let model =
-        Model { logs: log_factorials(deepest as usize), seen, changes, each: 1.0 / (1.0 + alike / usual) };
+    let variable = variability(sites.iter().map(|site| site.0.normal));
+    let model = Model {
+        variable,
+        logs: log_factorials(deepest as usize),
+        seen,
+        changes,
+        each: 1.0 / (1.0 + alike / usual),
+    };
     let sum = |of: fn(&Seen) -> f64| model.seen.iter().map(of).sum::<f64>();
     let mean = sum(|s| s.tumour) / (sum(|s| s.shape) * model.each).max(1.0);
     // By purity, the best there is: first wherever, then beside the best.
@@ -142,6 +148,32 @@ pub fn clone(het: &[(Site, Option<(u32, u32)>)], changes: &[[u32; 2]], usual: f6
     }
 }
 
+/// The variance of the balance of two alleles in the normal, where it is one half, over that of draws; 1 at least. Of draws as those who chose the sites
+/// have left them: a quarter of the reads for each allele.
+fn variability(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
+    let (mut found, mut expected) = (0.0, 0.0);
+    let mut by_depth: Vec<u64> = Vec::new();
+    for [a, b] in normal {
+        let depth = (a + b) as usize;
+        if by_depth.len() <= depth {
+            by_depth.resize(depth + 1, 0);
+        }
+        by_depth[depth] += 1;
+        found += (f64::from(a) - f64::from(b)).powi(2) / 4.0;
+    }
+    let logs = log_factorials(by_depth.len());
+    for (n, sites) in by_depth.iter().enumerate().filter(|(_, sites)| **sites > 0) {
+        let (mut sum, mut all) = (0.0, 0.0);
+        for k in (0..=n).filter(|k| 4 * k.min(&(n - k)) >= n) {
+            let chance = (logs[n] - logs[k] - logs[n - k] - n as f64 * std::f64::consts::LN_2).exp();
+            sum += chance * (k as f64 - n as f64 / 2.0).powi(2);
+            all += chance;
+        }
+        expected += *sites as f64 * sum / f64::max(all, f64::MIN_POSITIVE);
+    }
+    if expected > 0.0 { f64::max(found / expected, 1.0) } else { 1.0 }
+}
+
 /// Fewest reads of a change.
 const LEAST: u32 = 4;
 
@@ -149,6 +181,8 @@ struct Model {
     logs: Vec<f64>,
     seen: Vec<Seen>,
     changes: Vec<[u32; 2]>,
+    /// How many times more the balance of alleles varies than chance alone would have it.
+    variable: f64,
     /// Reads of the normal that each unit of shape stands for.
     each: f64,
 }
@@ -188,7 +222,8 @@ impl Model {
                 let (ln, no) = (minor.ln(), (1.0 - minor).ln());
                 let mut balance = 0.0;
                 for &[rare, all] in &s.alleles {
-                    let (a, b) = (f64::from(rare), f64::from(all - rare));
+                    // As if of fewer reads, which chance alone would vary so.
+                    let (a, b) = (f64::from(rare) / self.variable, f64::from(all - rare) / self.variable);
                     let [one, other] = [a * ln + b * no, b * ln + a * no];
                     let choose = self.choose(rare, all);
                     let more = one.max(other);
@@ -287,5 +322,32 @@ impl Model {
             log += chance.max(1e-300).ln();
         }
         log
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balances_vary_as_chance_has_it_or_more() {
+        let mut x = 3u64;
+        let mut chance = || {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 40) as f64 / (1u64 << 24) as f64
+        };
+        // Draws of one half, and of shares that lie about it.
+        for (spread, low, high) in [(0.0, 1.0, 1.08), (0.25, 1.08, 3.0)] {
+            let sites: Vec<[u32; 2]> = (0..20_000)
+                .filter_map(|_| {
+                    let share = 0.5 + spread * (chance() - 0.5);
+                    let one = (0..30).filter(|_| chance() < share).count() as u32;
+                    (4 * one.min(30 - one) >= 30).then_some([one, 30 - one])
+                })
+                .collect();
+            let variable = variability(sites.into_iter());
+            assert!((low..high).contains(&variable), "{spread}: {variable}");
+        }
+        assert_eq!(variability(std::iter::empty()), 1.0);
     }
 }

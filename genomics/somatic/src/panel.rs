@@ -363,7 +363,7 @@ mod tests {
             writer.push(key, &((key % 70_000) as u32 + 1).to_le_bytes(), 0).expect("pushed");
         }
         writer.finish().expect("a table");
-        let pick = |kmer: u64| Pick { kmer, tumour: 5, normal: 0, depth: 0 };
+        let pick = |kmer: u64| Pick { kmer, tumour: 5, normal: 0, depth: 0, rule: genuma_reads::TUMOUR };
         let picks: Vec<Pick> = (0..9000u64).map(|i| pick(i * 613)).chain([pick(977)]).collect();
         let picks = {
             let mut sorted = picks;
