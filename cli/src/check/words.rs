@@ -40,8 +40,10 @@ pub fn told(pair: &PairFacts, libraries: &Libraries, bases: [u64; 2]) -> String 
         let told = |value: &Option<Estimate>, show: fn(&Estimate) -> String, none: &str| {
             value.as_ref().map_or_else(|| format!("not told: {none}"), show)
         };
-        let few =
-            format!("{} sites of two alleles and {} changes say too little", tumour.sites, tumour.changes);
+        let few = format!(
+            "{} sites of two alleles and {} changes at {:.0} molecules a place say too little",
+            tumour.sites, tumour.changes, pair.coverage[0].depth
+        );
         line("purity", told(&tumour.purity, percent, &few));
         line("ploidy", told(&tumour.ploidy, number, &few));
         if let Some(lost) = tumour.lost {

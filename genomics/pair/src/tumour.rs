@@ -32,6 +32,8 @@ const STATES: [[u8; 2]; 12] =
 const SITES: usize = 6_000;
 /// Fewest of them, and fewest changes, from which anything is told.
 const FEWEST: (usize, usize) = (300, 12);
+/// Fewest molecules of the normal at a place: below, which sites have two alleles is half chance, and what the tumour shows there too.
+const SHALLOW: f64 = 10.0;
 /// Share of sites that fit no state.
 const ODD: f64 = 0.03;
 /// Rounds by which the weights of states are found.
@@ -103,7 +105,7 @@ pub fn clone(het: &[(Site, Option<(u32, u32)>)], changes: &[[u32; 2]], usual: f6
         sites: sites.len() as u64,
         changes: changes.len() as u64,
     };
-    if sites.len() < FEWEST.0 {
+    if sites.len() < FEWEST.0 || usual < SHALLOW {
         return none;
     }
     let deepest = seen.iter().flat_map(|s| &s.alleles).map(|a| a[1]).max().unwrap_or(0);
@@ -149,7 +151,7 @@ pub fn clone(het: &[(Site, Option<(u32, u32)>)], changes: &[[u32; 2]], usual: f6
 }
 
 /// The variance of the balance of two alleles in the normal, where it is one half, over that of draws; 1 at least. Of draws as those who chose the sites
-/// have left them: a quarter of the reads for each allele.
+/// have left them: a quarter of the reads for each allele, and three.
 fn variability(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
     let (mut found, mut expected) = (0.0, 0.0);
     let mut by_depth: Vec<u64> = Vec::new();
@@ -164,7 +166,7 @@ fn variability(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
     let logs = log_factorials(by_depth.len());
     for (n, sites) in by_depth.iter().enumerate().filter(|(_, sites)| **sites > 0) {
         let (mut sum, mut all) = (0.0, 0.0);
-        for k in (0..=n).filter(|k| 4 * k.min(&(n - k)) >= n) {
+        for k in (0..=n).filter(|k| 4 * k.min(&(n - k)) >= n && *k.min(&(n - k)) >= 3) {
             let chance = (logs[n] - logs[k] - logs[n - k] - n as f64 * std::f64::consts::LN_2).exp();
             sum += chance * (k as f64 - n as f64 / 2.0).powi(2);
             all += chance;
