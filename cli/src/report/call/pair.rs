@@ -60,7 +60,7 @@ pub fn verdict(outcome: &Outcome) -> String {
 fn first_only(outcome: &Outcome) -> String {
     match super::tumours(outcome) {
         [first, ..] => format!(
-            r#"<p class="note">This is of the normal and of the first tumour, {}. What the others say of themselves is not looked at.</p>"#,
+            r#"<p class="note">The other tumours are not looked at: this is of the normal and of the first tumour, {}. Burden, repeats and substitutions are of the calls of all.</p>"#,
             escape(first)
         ),
         [] => String::new(),
@@ -166,12 +166,17 @@ fn mixture(rows: &mut Rows, outcome: &Outcome) {
     );
     rows.tumour(
         "One parent’s copy lost (LOH)",
-        pair.tumour
-            .and_then(|t| t.lost)
-            .map_or_else(|| untold(why), |lost| format!("{} of the genome", percent(lost))),
+        pair.tumour.and_then(|t| t.lost).map_or_else(
+            || untold(why),
+            |lost| {
+                if lost < HARDLY { "hardly any".into() } else { format!("{} of the genome", percent(lost)) }
+            },
+        ),
     );
 }
 
+/// Share of the genome below which nothing is lost that a place or two do not make.
+const HARDLY: f64 = 0.001;
 /// Names that are written out.
 const NAMES: usize = 8;
 
@@ -417,7 +422,10 @@ fn screen(rows: &mut Rows, outcome: &Outcome) {
         };
         rows.each(&name, [of(0), of(1)]);
     }
-    let mut rest = counted(screen.others, "sequence") + " not there";
+    let mut rest = match screen.others {
+        0 => "no other sequences".into(),
+        n => counted(n, "sequence") + " not there",
+    };
     let more = screen.found.len().saturating_sub(SCREENED);
     if more > 0 {
         let _ =

@@ -232,10 +232,10 @@ fn qualities(libraries: [&Library; 2]) -> String {
 /// Most contigs that can be named side by side, the longest of which stay.
 const CONTIGS: usize = 30;
 /// Letters of their names.
-const LETTERS: usize = 9;
+const LETTERS: usize = 12;
 /// More copies than this leave the picture at its top.
 const COPIES: f64 = 4.0;
-const NAMED: Size = Size { bottom: 66.0, height: 240.0, ..HALF };
+const NAMED: Size = Size { bottom: 80.0, height: 254.0, ..HALF };
 
 /// Copies of contigs in the tumour over those in the normal.
 fn contigs(outcome: &Outcome) -> String {
