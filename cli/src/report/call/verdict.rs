@@ -161,7 +161,7 @@ pub fn why_no_purity(pair: Option<&PairFacts>) -> String {
         Some((false, _)) => "the samples are not of one person".into(),
         Some((true, tumour)) => {
             let [sites, changes] = tumour.map_or([0, 0], |tumour| [tumour.sites, tumour.changes]);
-            format!("too little in {sites} heterozygous places and {changes} changes")
+            format!("too shallow, or too little in {sites} heterozygous places and {changes} changes")
         }
     }
 }
