@@ -283,7 +283,7 @@ impl RootTally {
         for (s, own, other) in [(NORMAL, &normal, &tumour), (TUMOUR, &tumour, &normal)] {
             let s = usize::from(s);
             let pure = other.counts[0] == other.depth && own.first == other.first;
-            if !pure || own.counts[1] * 4 >= own.depth {
+            if !pure {
                 continue;
             }
             let depth = own.depth as usize;

@@ -170,8 +170,10 @@ impl Sampling {
             sum.iter_mut().zip(count).for_each(|(a, b)| a.add(b));
         }
         let more = own.len() - before;
+        // While the shard is locked: who takes some of them out would else count them off before they were counted.
+        let all = self.held.fetch_add(more, Relaxed) + more;
         drop(own);
-        if self.held.fetch_add(more, Relaxed) + more > self.params.most {
+        if all > self.params.most {
             self.make_room();
         }
     }
