@@ -6,8 +6,6 @@
 //! be those of a pattern. That is a few operations on 64 places at once. As more roots come than there is room for, one bit more is asked for and
 //! half of them go: so what is there in the end depends neither on the order of the reads nor on threads nor on the shards that were added up.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
@@ -26,7 +24,45 @@ const SHARDS: usize = 64;
 const HELD: usize = 256;
 
 /// The counts of k-mers: the root in the upper bits, as it is smaller of both strands; then the base before it and the one behind.
-type Counts = HashMap<u64, [Seen; 2], BuildHasherDefault<Mixed>>;
+type Count = (u64, [Seen; 2]);
+
+/// The counts of some k-mers. They come one by one to the end of a list, which is sorted now and then and goes into the sorted ones: a table
+/// that no cache holds took five times as long for each.
+#[derive(Debug, Default)]
+struct Counts {
+    sorted: Vec<Count>,
+    pending: Vec<Count>,
+}
+
+/// Fewest k-mers that are sorted together.
+const TOGETHER: usize = 1 << 12;
+
+impl Counts {
+    /// Whether it is time to sort.
+    fn is_full(&self) -> bool {
+        self.pending.len() >= TOGETHER.max(self.sorted.len() / 2)
+    }
+
+    /// Sorts what has come.
+    fn settle(&mut self) {
+        let Counts { sorted, pending } = self;
+        pending.sort_unstable_by_key(|count| count.0);
+        let mut all: Vec<Count> = Vec::with_capacity(sorted.len() + pending.len() / 4);
+        let mut push = |count: Count| match all.last_mut().filter(|last| last.0 == count.0) {
+            Some(last) => last.1.iter_mut().zip(count.1).for_each(|(a, b)| a.add(b)),
+            None => all.push(count),
+        };
+        let mut known = sorted.drain(..).peekable();
+        for count in pending.drain(..) {
+            while let Some(before) = known.next_if(|before| before.0 <= count.0) {
+                push(before);
+            }
+            push(count);
+        }
+        known.for_each(push);
+        *sorted = all;
+    }
+}
 
 /// How often a sample has a k-mer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -60,23 +96,6 @@ impl Seen {
 }
 
 /// Spreads keys, which are no one's to choose.
-#[derive(Debug, Default, Clone, Copy)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = mixed(self.0 ^ key);
-    }
-}
-
 fn mixed(key: u64) -> u64 {
     let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^ (x >> 29)
@@ -89,7 +108,7 @@ pub struct SampleParams {
     pub k: u32,
     /// Lowest quality (Phred) of a root's bases, and of the two beside it, which are compared.
     pub quality: [u8; 2],
-    /// Most k-mers that are held; each takes some 30 bytes.
+    /// Most k-mers that are held; each takes some 36 bytes.
     pub most: usize,
 }
 
@@ -130,7 +149,7 @@ pub struct Sampled {
     params: SampleParams,
     /// Bits that roots had to fit: one root in two to this power is there.
     level: u32,
-    counts: Vec<(u64, [Seen; 2])>,
+    counts: Vec<Count>,
 }
 
 /// A lock. Who panicked with it has left the counts as they are, and the panic goes on in its thread.
@@ -161,21 +180,27 @@ impl Sampling {
     }
 
     /// Adds occurrences of k-mers of one shard.
-    fn add(&self, shard: usize, counts: impl Iterator<Item = (u64, [Seen; 2])>) {
+    fn add(&self, shard: usize, counts: impl Iterator<Item = Count>) {
         let level = self.level.load(Relaxed);
         let mut own = lock(&self.shards[shard]);
-        let before = own.len();
-        for (key, count) in counts.filter(|(key, _)| level == 0 || self.params.level(*key) >= level) {
-            let sum = own.entry(key).or_default();
-            sum.iter_mut().zip(count).for_each(|(a, b)| a.add(b));
+        own.pending.extend(counts.filter(|(key, _)| level == 0 || self.params.level(*key) >= level));
+        if !own.is_full() {
+            return;
         }
-        let more = own.len() - before;
-        // While the shard is locked: who takes some of them out would else count them off before they were counted.
-        let all = self.held.fetch_add(more, Relaxed) + more;
+        let more = self.settle(&mut own);
         drop(own);
-        if all > self.params.most {
+        if more > self.params.most {
             self.make_room();
         }
+    }
+
+    /// Sorts what has come of a shard, and says how many k-mers all shards hold.
+    fn settle(&self, own: &mut Counts) -> usize {
+        let before = own.sorted.len();
+        own.settle();
+        // While the shard is locked: who takes some of them out would else count them off before they were counted.
+        let more = own.sorted.len() - before;
+        self.held.fetch_add(more, Relaxed) + more
     }
 
     /// Leaves half of the roots out, as often as there are too many.
@@ -196,10 +221,11 @@ impl Sampling {
         let mut all = 0;
         for shard in &self.shards {
             let mut own = lock(shard);
-            let before = own.len();
-            own.retain(|&key, _| self.params.level(key) >= level);
-            self.held.fetch_sub(before - own.len(), Relaxed);
-            all += own.len();
+            let before = own.sorted.len();
+            own.sorted.retain(|(key, _)| self.params.level(*key) >= level);
+            own.pending.retain(|(key, _)| self.params.level(*key) >= level);
+            self.held.fetch_sub(before - own.sorted.len(), Relaxed);
+            all += own.sorted.len();
         }
         all
     }
@@ -222,13 +248,15 @@ impl Sampling {
 
     /// All that was sampled, when all samplers have ended.
     pub fn finish(self) -> Sampled {
+        for shard in &self.shards {
+            self.settle(&mut lock(shard));
+        }
+        self.make_room();
         let level = self.level.load(Relaxed);
         self.keep(level);
-        let mut counts: Vec<_> = self
-            .shards
-            .into_iter()
-            .flat_map(|shard| shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
-            .collect();
+        let own =
+            |shard: Mutex<Counts>| shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut counts: Vec<Count> = self.shards.into_iter().flat_map(|shard| own(shard).sorted).collect();
         counts.sort_unstable();
         Sampled { params: self.params, level, counts }
     }
@@ -243,7 +271,7 @@ fn shard_of(key: u64) -> usize {
 #[derive(Debug)]
 pub struct Sampler<'a> {
     sampling: &'a Sampling,
-    held: Vec<Vec<(u64, [Seen; 2])>>,
+    held: Vec<Vec<Count>>,
     found: Vec<u64>,
     strong: Vec<u64>,
 }
