@@ -60,7 +60,7 @@ pub struct Args {
     threads: Option<u16>,
 }
 
-/// What is sampled: places enough for shallow samples. The table takes some 350 MB.
+/// What is sampled: places enough for shallow samples. With all else some 800 MB are taken.
 const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 8_000_000 };
 
 /// All that is told.

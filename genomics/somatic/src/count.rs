@@ -307,7 +307,7 @@ const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
 /// Bytes that the counter leaves for picks, for each base of the reference: as many as are kept, and half as much again while they are gathered.
 pub const PICKS_PER_BASE: f64 = 1.2;
 
-/// What is sampled of the roots; the table takes some 100 MB, in which about 400,000 places of the genome are.
+/// What is sampled of the roots; the table takes some 110 MB, in which about 400,000 places of the genome are.
 const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 3_000_000 };
 
 /// What the units of partitions are called, before their labels.
