@@ -33,8 +33,8 @@ pub fn told(pair: &PairFacts, libraries: &Libraries, bases: [u64; 2]) -> String 
     };
     line("person", person(pair));
     let names = ["normal", "tumour"];
-    for s in 0..2 {
-        line(&format!("{}, mixed", names[s]), mixed(pair, s));
+    for (s, name) in names.iter().enumerate() {
+        line(&format!("{}, mixed", name), mixed(pair, s));
     }
     if let Some(tumour) = &pair.tumour {
         let told = |value: &Option<Estimate>, show: fn(&Estimate) -> String, none: &str| {
