@@ -82,15 +82,12 @@ pub fn contamination(
         return None;
     }
     let all = Rows::new(&rows, copies, lost);
-    // A normal has no changes of its own.
-    let own: Vec<(f64, f64)> = match sample {
-        0 => vec![(0.0, SHARES[0])],
-        _ => OWN[1..]
-            .iter()
-            .flat_map(|own| SHARES.map(|share| (own * het, share)))
-            .chain([(0.0, SHARES[0])])
-            .collect(),
-    };
+    // A normal has none, unless the samples are swapped.
+    let own: Vec<(f64, f64)> = OWN[1..]
+        .iter()
+        .flat_map(|own| SHARES.map(|share| (own * het, share)))
+        .chain([(0.0, SHARES[0])])
+        .collect();
     let foreign = |z: f64| het * FOREIGN.0 * (FOREIGN.1 * z).exp();
     // The sample's own changes first, then what fits beside them: a few rounds of each.
     let coarse = [0.0, 0.004, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25];
