@@ -638,6 +638,11 @@ impl Counting<'_> {
         ledger.made("count", &format!("partitions that the k-mers were counted in, {each}"), parts);
         ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
         recorded.told(&mut ledger);
+        let others = self.samples.tumours().len().saturating_sub(1) as u64;
+        if others > 0 {
+            let what = "tumours beyond the first, of which nothing is told but their calls: no library, contigs, contamination, purity";
+            ledger.left_out("count", what, others);
+        }
         for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
             let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
             made("pairs read", trimmed.pairs);

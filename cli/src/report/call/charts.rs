@@ -160,7 +160,7 @@ fn tumours_beside(outcome: &Outcome) -> String {
         }
         figure(
             &format!("{} against {}", escape(first), escape(name)),
-            "PASS calls. Changes that only one of the two has lie on its axis.",
+            &drawn("PASS calls. Changes that only one of the two has lie on its axis.", &outcome.calls),
             &keys,
             &field.finish(&format!("Share of reads with the change in {first} and {name}, one point a call")),
         )
@@ -170,6 +170,18 @@ fn tumours_beside(outcome: &Outcome) -> String {
 
 /// More points than this would only cover each other.
 const MOST_POINTS: usize = 5_000;
+
+/// What a picture of points says, and that not all calls may be points.
+fn drawn(what: &str, calls: &[Reported]) -> String {
+    match calls.len() {
+        n if n > MOST_POINTS => format!(
+            "{what} Of {} calls, at most {} of a kind are drawn.",
+            grouped(n as u64),
+            grouped(MOST_POINTS as u64)
+        ),
+        _ => what.to_owned(),
+    }
+}
 
 /// Each call as a point: its share in the tumour against its share in the normal.
 fn both_samples(calls: &[Reported]) -> String {
@@ -189,7 +201,10 @@ fn both_samples(calls: &[Reported]) -> String {
     }
     figure(
         "Tumour against normal",
-        "Somatic changes lie on the floor. What the normal has, too, is germline, or tumour in the normal.",
+        &drawn(
+            "Somatic changes lie on the floor. What the normal has, too, is germline, or tumour in the normal.",
+            calls,
+        ),
         &[SUBSTITUTION, INDEL, STRUCTURAL, FILTERED],
         &field.finish("Share of reads with the change in tumour and normal, one point a call"),
     )
