@@ -1,7 +1,6 @@
 //! Both samples looked at without counting all of their k-mers: one pass over the reads.
 
 use genuma_reads::{Error, Lane, Meter, Trimmed, Trimmer, for_each_batch};
-use serde::{Deserialize, Serialize};
 
 use crate::facts::Looked;
 use crate::library::facts::Libraries;
@@ -9,7 +8,7 @@ use crate::library::{LibraryTally, Observer, Seen};
 use crate::sampled::{SampleParams, Sampler, Sampling};
 
 /// What a look at the reads of a normal and a tumour gives.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Checked {
     /// What a sample of the roots says.
     pub looked: Looked,

@@ -50,7 +50,7 @@ const SITES: u64 = 5_000;
 const SAME: f64 = 0.25;
 /// Kinship above which two people are relatives (KING, Manichaikul 2010: 0.25 for parent and child and for siblings, 0 for strangers).
 const KIN: f64 = 0.09;
-/// Sites of two alleles per site from which one sample is a mixture of many: no person has so many.
+/// How much more pairs of reads vary than draws would: a place is seen from two sides, and reads of it are in several pairs.
 const STANDARD: f64 = 3.0;
 
 impl Identity {
@@ -102,7 +102,7 @@ fn by_alleles(all: &Genotypes) -> Identity {
 
 /// Fewest pairs of reads between the samples.
 const PAIRS: u64 = 20_000;
-/// Difference of two people's reads, per base, of which half is the bar: a little less than a human pair has.
+/// Differences per base beyond those within the samples that two people who are not related have at least: of humans 0.0005.
 const LEAST: f64 = 4e-4;
 
 /// By roots that up to so many reads have: others are of repeats.

@@ -30,7 +30,7 @@ pub const GC: usize = 33;
 pub const SUBSTITUTIONS: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
 
 /// Pairs of reads at roots that so many reads have, and how many of them differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Draws {
     /// Pairs within the normal, within the tumour, and between them.
     pub pairs: [u64; 3],
@@ -47,7 +47,7 @@ impl Draws {
 }
 
 /// Sites where the normal has some depth and the tumour is deep, by what both have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Genotypes {
     /// Sites of which both samples' alleles can be told.
     pub sites: u64,
@@ -89,7 +89,7 @@ pub struct Site {
 }
 
 /// The sites of the smallest hashes.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default)]
 struct Kept(BinaryHeap<Site>);
 
 impl Kept {
@@ -104,7 +104,7 @@ impl Kept {
 }
 
 /// What is seen at roots of some share of G and C which the other sample has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Coverage {
     /// Roots.
     pub roots: u64,
@@ -113,7 +113,7 @@ pub struct Coverage {
 }
 
 /// What roots say. Tables of minors are `[6 × DEPTHS × MINORS]`: by substitution, by depth, by how often.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct RootTally {
     /// Share of all roots that were looked at.
     pub share: f64,
