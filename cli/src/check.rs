@@ -61,7 +61,7 @@ pub struct Args {
 }
 
 /// What is sampled: places enough for shallow samples. With all else some 800 MB are taken.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 8_000_000 };
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], whole: 8_000_000, most: 8_000_000 };
 
 /// All that is told.
 #[derive(Serialize)]

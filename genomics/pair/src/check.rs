@@ -38,7 +38,7 @@ pub fn check(lanes: &[Lane], params: SampleParams, threads: usize, meter: &Meter
         for raw in batch.iter() {
             let cut = trimmer.trim(raw);
             look.observer.see(&Seen { raw, cut, packed: trimmer.packed() }, batch.sample);
-            look.sampler.see(cut, batch.sample);
+            look.sampler.see(cut, trimmer.packed(), batch.sample);
         }
         Ok::<(), Error>(())
     })?;

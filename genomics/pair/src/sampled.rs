@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{mask, revcomp};
+use genuma_reads::packed::{Packed, WORD};
 use genuma_reads::{Mate, Pair, dna};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +109,10 @@ pub struct SampleParams {
     pub k: u32,
     /// Lowest quality (Phred) of a root's bases, and of the two beside it, which are compared.
     pub quality: [u8; 2],
-    /// Most k-mers that are held; each takes some 36 bytes.
+    /// Most k-mers that are held of all roots, and twice as many for each bit that roots have to fit: so that of a small genome, whose reads
+    /// have each of them often, a smaller share of the reads costs time.
+    pub whole: usize,
+    /// Most k-mers that are held at all; each takes some 36 bytes.
     pub most: usize,
 }
 
@@ -116,6 +120,11 @@ impl SampleParams {
     /// Bases of a root.
     fn root(&self) -> usize {
         self.k as usize - 2
+    }
+
+    /// Most k-mers that are held of roots that fit so many bits.
+    fn room(&self, level: u32) -> usize {
+        self.whole.saturating_mul(1 << level.min(31)).min(self.most)
     }
 
     /// How many bits the root of a k-mer fits, the pattern's and then those of a hash.
@@ -189,7 +198,7 @@ impl Sampling {
         }
         let more = self.settle(&mut own);
         drop(own);
-        if more > self.params.most {
+        if more > self.params.room(level) {
             self.make_room();
         }
     }
@@ -206,10 +215,14 @@ impl Sampling {
     /// Leaves half of the roots out, as often as there are too many.
     fn make_room(&self) {
         let _one = lock(&self.raising);
-        while self.held.load(Relaxed) > self.params.most {
+        loop {
             let level = self.level.load(Relaxed);
+            let room = self.params.room(level);
+            if self.held.load(Relaxed) <= room {
+                return;
+            }
             // Some may have come that were asked for before.
-            if self.keep(level) > self.params.most {
+            if self.keep(level) > room {
                 self.level.store(level + 1, Relaxed);
                 self.keep(level + 1);
             }
@@ -279,17 +292,17 @@ pub struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// Looks at a pair of a sample, as it was cut.
-    pub fn see(&mut self, pair: Pair<'_>, sample: u8) {
+    /// Looks at a pair of a sample, as it was cut; its packed bases may go on behind that.
+    pub fn see(&mut self, pair: Pair<'_>, packed: [Packed<'_>; 2], sample: u8) {
         let level = self.sampling.level.load(Relaxed);
         self.found.clear();
-        for mate in pair.mates {
-            find(mate, &self.sampling.params, level, &mut self.strong, &mut self.found);
+        for (mate, packed) in pair.mates.into_iter().zip(packed) {
+            find(mate, packed, &self.sampling.params, level, &mut self.strong, &mut self.found);
         }
         if self.found.is_empty() {
             return;
         }
-        let once = Seen::once(begin(&pair));
+        let once = Seen::once(begin(&pair, packed));
         let seen = if sample == 0 { [once, Seen::default()] } else { [Seen::default(), once] };
         let mut found = std::mem::take(&mut self.found);
         found.sort_unstable();
@@ -321,74 +334,97 @@ impl Drop for Sampler<'_> {
 }
 
 /// A hash of how both mates begin, which of them is the first or not.
-fn begin(pair: &Pair<'_>) -> u64 {
+fn begin(pair: &Pair<'_>, packed: [Packed<'_>; 2]) -> u64 {
     const BASES: usize = 16;
-    let word = |mate: &Mate<'_>| {
-        let bases = mate.seq.iter().take(BASES);
-        mixed(bases.fold(1u64, |word, &base| word << 2 | u64::from(dna::code(base) & 3)))
+    let word = |i: usize| {
+        let bases = pair.mates[i].seq.len().min(BASES);
+        let word = packed[i].word(0) >> (2 * (WORD - BASES)) >> (2 * (BASES - bases));
+        mixed(1 << (2 * bases) | word)
     };
-    mixed(word(&pair.mates[0]).wrapping_add(word(&pair.mates[1]))) >> 32
+    mixed(word(0).wrapping_add(word(1))) >> 32
 }
 
 /// Appends the k-mers of a mate whose roots fit `level` bits and whose bases are good.
-fn find(mate: Mate<'_>, params: &SampleParams, level: u32, strong: &mut Vec<u64>, found: &mut Vec<u64>) {
+fn find(
+    mate: Mate<'_>,
+    packed: Packed<'_>,
+    params: &SampleParams,
+    level: u32,
+    strong: &mut Vec<u64>,
+    found: &mut Vec<u64>,
+) {
     let (k, root) = (params.k as usize, params.root());
     let Some(last) = mate.seq.len().checked_sub(k) else { return };
     strong.clear();
-    strong.extend(mate.seq.chunks(64).map(strong_of));
-    // Which of 64 bases from one on are strong, the first in the lowest bit.
+    strong.extend((0..mate.seq.len()).step_by(2 * WORD).map(|at| strong_of(packed, at)));
+    strong.push(0);
+    // Which of 64 bases from one on are strong, the first in the highest bit.
     let at = |from: usize| {
         let (i, shift) = (from / 64, from % 64);
-        let [here, next] = [i, i + 1].map(|i| strong.get(i).copied().unwrap_or(0));
-        (here >> shift) | (next << 1 << (63 - shift))
+        (strong[i] << shift) | (strong.get(i + 1).copied().unwrap_or(0) >> 1 >> (63 - shift))
     };
     let asked = level.min(PATTERNED).min(root as u32 / 2);
     for start in (0..=last).step_by(64) {
         // The root of a k-mer begins a base behind it.
-        let mut fit = u64::MAX >> (63 - (last - start).min(63));
+        let mut fit = u64::MAX << (63 - (last - start).min(63));
         for i in 0..asked as usize {
             let differ = at(start + root / 2 - i) ^ at(start + 1 + root.div_ceil(2) + i);
             fit &= if PATTERN >> i & 1 == 1 { differ } else { !differ };
         }
         while fit != 0 {
-            let here = start + fit.trailing_zeros() as usize;
-            fit &= fit - 1;
-            let key = key_of(&mate.seq[here..here + k], &mate.qual[here..here + k], params);
-            found.extend(key.filter(|&key| level <= asked || params.level(key) >= level));
+            let one = fit.leading_zeros();
+            fit ^= 1 << (63 - one);
+            let here = start + one as usize;
+            let letters = &mate.seq[here..here + k];
+            if is_good(&mate.qual[here..here + k], params.quality)
+                && !(packed.foreign && letters.iter().any(|&letter| dna::code(letter) > 3))
+            {
+                let key = key_of(packed.word(here) >> (2 * (WORD - k)), params.k);
+                found.extend(key.filter(|&key| level <= asked || params.level(key) >= level));
+            }
         }
     }
 }
 
-/// A bit for each of up to 64 letters: whether it is C or G, of those that are bases.
-fn strong_of(letters: &[u8]) -> u64 {
-    let mut all = 0;
-    for (i, eight) in letters.chunks(8).enumerate() {
+/// A bit for each of 64 bases from one on: whether it is C or G.
+fn strong_of(packed: Packed<'_>, at: usize) -> u64 {
+    let half = |at: usize| {
+        // The two bits of C and G differ.
+        let word = packed.word(at);
+        let mut x = (word ^ word >> 1) & 0x5555_5555_5555_5555;
+        x = (x | x >> 1) & 0x3333_3333_3333_3333;
+        x = (x | x >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
+        x = (x | x >> 4) & 0x00ff_00ff_00ff_00ff;
+        x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+        (x | x >> 16) & 0xffff_ffff
+    };
+    half(at) << 32 | half(at + WORD)
+}
+
+/// Whether the quality letters of a k-mer, 12 at least, are good enough inside and at both ends.
+fn is_good(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
+    let (ends, last) = (ends + 33, qual.len() - 1);
+    if qual[0] < ends || qual[last] < ends {
+        return false;
+    }
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let lowest = ONES * u64::from(inner + 33);
+    // The highest bit of each of eight letters stays, where the letter is not below the lowest.
+    let eight = |at: usize| {
         let mut bytes = [0; 8];
-        bytes[..eight.len()].copy_from_slice(eight);
-        // The second lowest bit of C, G, c and g is set, that of A, T, a and t is not.
-        let bits = (u64::from_le_bytes(bytes) >> 1) & 0x0101_0101_0101_0101;
-        all |= (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
-    }
-    all
+        bytes.copy_from_slice(&qual[at..at + 8]);
+        let letters = u64::from_le_bytes(bytes);
+        letters | ((letters | 0x80 * ONES) - lowest)
+    };
+    let whole = (0..=last - 7).step_by(8).fold(eight(last - 7), |all, at| all & eight(at));
+    whole & (0x80 * ONES) == 0x80 * ONES
 }
 
-/// The key of a k-mer of good bases whose root is not its own reverse complement.
-fn key_of(seq: &[u8], qual: &[u8], params: &SampleParams) -> Option<u64> {
-    let [inner, ends] = params.quality.map(|quality| quality + 33);
-    if qual[0] < ends || qual[qual.len() - 1] < ends {
-        return None;
-    }
-    let mut word = 0u64;
-    for (&base, &quality) in seq.iter().zip(qual) {
-        let code = dna::code(base);
-        if code > 3 || quality < inner {
-            return None;
-        }
-        word = word << 2 | u64::from(code);
-    }
-    let bases = params.k - 2;
-    let (first, last) = (word >> (2 * (params.k - 1)), word & 3);
-    let root = (word >> 2) & mask(bases);
+/// The key of a k-mer whose root is not its own reverse complement.
+fn key_of(kmer: u64, k: u32) -> Option<u64> {
+    let bases = k - 2;
+    let (first, last) = (kmer >> (2 * (k - 1)), kmer & 3);
+    let root = (kmer >> 2) & mask(bases);
     let reverse = revcomp(root, bases);
     match root.cmp(&reverse) {
         std::cmp::Ordering::Less => Some(root << 4 | first << 2 | last),
@@ -441,6 +477,9 @@ impl Sampled {
 mod tests {
     use std::collections::BTreeMap;
 
+    use genuma_kmers::encode::pack;
+    use genuma_reads::packed::Codes;
+
     use super::*;
 
     fn random(n: usize, mut seed: u64) -> Vec<u8> {
@@ -462,12 +501,20 @@ mod tests {
         (0..n).map(piece).collect()
     }
 
+    fn packed(seq: &[u8]) -> Codes {
+        let mut codes = Codes::default();
+        codes.load(seq, seq, 0);
+        codes
+    }
+
     fn sampled(pairs: &[[Vec<u8>; 2]], qual: &[u8], params: SampleParams) -> Sampled {
         let sampling = Sampling::new(params);
         let mut sampler = sampling.sampler();
         for (i, [a, b]) in pairs.iter().enumerate() {
             let mate = |seq| Mate { seq, qual };
-            sampler.see(Pair { name: b"p", mates: [mate(a), mate(b)] }, (i % 2) as u8);
+            let codes = [a, b].map(|seq| packed(seq));
+            let pair = Pair { name: b"p", mates: [mate(a), mate(b)] };
+            sampler.see(pair, codes.each_ref().map(Codes::packed), (i % 2) as u8);
         }
         drop(sampler);
         sampling.finish()
@@ -478,12 +525,12 @@ mod tests {
         let genome = random(4_000, 1);
         let pairs = pairs(&genome, 400);
         for k in [24, 25, 31, 32] {
-            let params = SampleParams { k, quality: [20, 30], most: usize::MAX };
+            let params = SampleParams { k, quality: [20, 30], whole: usize::MAX, most: usize::MAX };
             // By letters.
             let mut expected: BTreeMap<u64, [Seen; 2]> = BTreeMap::new();
             for (i, mates) in pairs.iter().enumerate() {
                 let keys = |seq: &Vec<u8>| -> Vec<u64> {
-                    seq.windows(k as usize).filter_map(|w| key_of(w, &[70; 32][..w.len()], &params)).collect()
+                    seq.windows(k as usize).filter_map(|w| key_of(pack(w)?, k)).collect()
                 };
                 let [mut own, other] = mates.each_ref().map(keys);
                 own.extend(other);
@@ -491,33 +538,41 @@ mod tests {
                 own.dedup();
                 assert!(own.is_sorted_by(|a, b| a >> 4 != b >> 4), "no root twice in a random genome");
                 let [a, b] = mates.each_ref().map(|seq| Mate { seq, qual: &[] });
-                let once = Seen::once(begin(&Pair { name: b"p", mates: [b, a] }));
+                let [one, two] = mates.each_ref().map(|seq| packed(seq));
+                let once = begin(&Pair { name: b"p", mates: [b, a] }, [two.packed(), one.packed()]);
+                let once = Seen::once(once);
                 own.iter().for_each(|key| expected.entry(*key).or_default()[i % 2].add(once));
             }
             let whole = sampled(&pairs, &[70; 100], params);
             assert_eq!((whole.level, whole.counts.len()), (0, expected.len()));
             assert!(whole.counts.iter().copied().eq(expected.clone()));
-            for most in [3_000, 500, 100, 2] {
-                let part = sampled(&pairs, &[70; 100], SampleParams { most, ..params });
+            for (whole, most) in [3_000, 500, 100, 2].map(|most| (usize::MAX, most)).into_iter().chain([
+                (40, usize::MAX),
+                (1_000, usize::MAX),
+                (3, 90),
+            ]) {
+                let params = SampleParams { whole, most, ..params };
+                let part = sampled(&pairs, &[70; 100], params);
                 let fits: Vec<_> =
                     expected.iter().filter(|(key, _)| params.level(**key) >= part.level).collect();
                 assert!(
                     part.counts.iter().map(|(key, count)| (key, count)).eq(fits.iter().copied()),
-                    "{most}"
+                    "{whole} {most}"
                 );
-                let more = expected.keys().filter(|key| params.level(**key) + 1 >= part.level).count();
-                assert!(part.level == 0 || more > most, "as many as there is room for");
+                let fit = |level| expected.keys().filter(|key| params.level(**key) >= level).count();
+                assert!(part.counts.len() <= params.room(part.level));
+                assert!((0..part.level).all(|level| fit(level) > params.room(level)), "as many as have room");
                 // In another order, and in two shards.
                 let turned: Vec<_> = pairs.iter().rev().cloned().collect();
                 assert_eq!(pairs.len() % 2, 0);
-                let other = sampled(&turned, &[70; 100], SampleParams { most, ..params });
+                let other = sampled(&turned, &[70; 100], params);
                 let swapped = |c: &(u64, [Seen; 2])| (c.0, [c.1[1], c.1[0]]);
                 assert!(
                     other.level == part.level && other.counts.iter().map(swapped).eq(part.counts.clone())
                 );
-                let together = Sampling::new(SampleParams { most, ..params });
+                let together = Sampling::new(params);
                 for shard in [&pairs[..100], &pairs[100..]] {
-                    together.add_sampled(&sampled(shard, &[70; 100], SampleParams { most, ..params }));
+                    together.add_sampled(&sampled(shard, &[70; 100], params));
                 }
                 assert_eq!(together.finish(), part);
             }
@@ -526,10 +581,10 @@ mod tests {
 
     #[test]
     fn both_strands_fit_alike_and_poor_bases_do_not_count() {
-        let params = SampleParams { k: 31, quality: [20, 30], most: usize::MAX };
+        let params = SampleParams { k: 31, quality: [20, 30], whole: usize::MAX, most: usize::MAX };
         let seq = random(3_000, 5);
         let levels = |seq: &[u8]| -> Vec<u32> {
-            let keys = seq.windows(31).filter_map(|w| key_of(w, &[70; 31], &params));
+            let keys = seq.windows(31).filter_map(|w| key_of(pack(w)?, 31));
             keys.map(|key| params.level(key)).collect()
         };
         let (here, mut there) = (levels(&seq), levels(&dna::revcomp(&seq)));
@@ -546,13 +601,25 @@ mod tests {
         assert_eq!(sampled(&one, &qual, params).counts.len(), 140 - 2 * 2);
         qual[50] = 33 + 30;
         assert_eq!(sampled(&one, &qual, params).counts.len(), 140);
+        // Whatever its quality, no letter but a base counts.
+        let mut unknown = one.clone();
+        unknown[0][0][50] = b'N';
+        assert_eq!(sampled(&unknown, &qual, params).counts.len(), 140 - 31);
+        for (length, at, letter) in
+            (12..=32).flat_map(|k| (0..k).map(move |at| (k, at, 33 + (7 * at % 50) as u8)))
+        {
+            let mut qual = vec![33 + 30; length];
+            qual[at] = letter;
+            let wanted = if at == 0 || at == length - 1 { 30 } else { 20 };
+            assert_eq!(is_good(&qual, [20, 30]), letter - 33 >= wanted, "{length} {at} {letter}");
+        }
     }
 
     #[test]
     fn copies_of_a_molecule_are_one() {
         let genome = random(100_000, 9);
         let pairs = pairs(&genome, 4_000);
-        let params = SampleParams { k: 31, quality: [20, 30], most: usize::MAX };
+        let params = SampleParams { k: 31, quality: [20, 30], whole: usize::MAX, most: usize::MAX };
         let depth = |of: &Sampled| {
             of.roots().flat_map(|root| root.counts).map(|c| u64::from(c[0] + c[1])).sum::<u64>()
         };

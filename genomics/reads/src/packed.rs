@@ -65,7 +65,7 @@ impl Codes {
 
     /// The packed bases.
     pub fn packed(&self) -> Packed<'_> {
-        Packed { words: &self.words }
+        Packed { words: &self.words, foreign: self.foreign }
     }
 }
 
@@ -90,6 +90,8 @@ fn packed(codes: [u8; 8]) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'a> {
     words: &'a [u64],
+    /// Some letters are not bases: their bits say nothing.
+    pub foreign: bool,
 }
 
 impl Packed<'_> {

@@ -224,7 +224,7 @@ impl Prepare for Recording<'_, '_> {
         if sample <= TUMOUR {
             self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
             if let Some(sampler) = &mut self.sampler {
-                sampler.see(cut, sample);
+                sampler.see(cut, self.spelling.packed(sample), sample);
             }
         }
         if let Some(recorder) = &mut self.recorder {
@@ -308,7 +308,7 @@ const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
 pub const PICKS_PER_BASE: f64 = 1.2;
 
 /// What is sampled of the roots; the table takes some 110 MB, in which about 400,000 places of the genome are.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 3_000_000 };
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], whole: 256_000, most: 3_000_000 };
 
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
