@@ -88,8 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     progress.begins("check", Some(meter.clone()));
     let Checked { looked, libraries, bases } = check(&lanes, SAMPLE, threads, &meter)?;
     let places = genome.as_ref().map(|genome| {
-        let roots: Vec<u64> = looked.het.iter().map(|site| site.root).collect();
-        sites::places(genome, &roots, looked.bases, threads)
+        sites::places(genome, &looked.roots(), looked.bases, threads)
     });
     let pair = looked.finish(&places.unwrap_or_default(), None);
     drop(progress);
