@@ -34,7 +34,8 @@ impl Changes {
     /// With where they lie among segments, which are in the order of the genome. Two sides of one place are a root of so many bases apart. The variance of their
     /// shares is `varies` times the largest there is.
     pub fn of(changes: &[Change], segments: &[Segment], bases: u32, varies: f64) -> Changes {
-        let mut changes: Vec<&Change> = changes.iter().filter(|change| change.molecules[1] >= LEAST).collect();
+        let mut changes: Vec<&Change> =
+            changes.iter().filter(|change| change.molecules[1] >= LEAST).collect();
         changes.sort_unstable_by_key(|change| (change.place, change.molecules));
         let sides = |a: &Change, b: &Change| match (a.place, b.place) {
             (Some(a), Some(b)) => a.0 == b.0 && a.1.abs_diff(b.1) <= bases + 1,

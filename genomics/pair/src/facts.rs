@@ -105,6 +105,9 @@ impl Looked {
             usual: self.facts.coverage[0].depth,
             bases: self.bases,
         };
-        PairFacts { tumour: self.facts.identity.is_pair().then(|| tumour::clone(&seen)), ..self.facts.clone() }
+        PairFacts {
+            tumour: self.facts.identity.is_pair().then(|| tumour::clone(&seen)),
+            ..self.facts.clone()
+        }
     }
 }

@@ -12,8 +12,9 @@ use crate::states::{State, partly, whole};
 pub const PURITY: [f64; 2] = [0.05, 1.0];
 /// Copies of the genome, on average, that are looked at.
 const PLOIDY: [f64; 2] = [1.1, 6.5];
-/// How likely a genome is to be doubled and yet to be explained as well without: doubled genomes have mostly lost alleles before.
-const DOUBLED: f64 = 0.03;
+/// How likely a genome is to be doubled and yet explained about as well without. One that has not lost alleles before looks as one of less purity that was
+/// not doubled, and few have not: of those that have, segments say enough to make up for it.
+const DOUBLED: f64 = 0.01;
 /// How likely a segment is to be in no state that is known.
 const ODD: f64 = 1e-4;
 /// What depths of segments are off beyond chance: one of these, whichever fits.
@@ -55,7 +56,8 @@ impl<'a> Model<'a> {
     /// Of segments and changes.
     pub fn new(segments: &'a [Segment], changes: &'a Changes) -> Model<'a> {
         let weight: f64 = segments.iter().map(|segment| segment.weight).sum();
-        let mean = segments.iter().map(|segment| segment.weight * segment.ratio).sum::<f64>() / weight.max(1e-9);
+        let mean =
+            segments.iter().map(|segment| segment.weight * segment.ratio).sum::<f64>() / weight.max(1e-9);
         let whole = whole();
         let all = whole.iter().copied().chain(partly()).collect();
         Model { segments, changes, mean, weight, whole, all }
@@ -78,16 +80,15 @@ impl<'a> Model<'a> {
         let mut chosen: Vec<[(usize, f64, f64); 2]> = Vec::with_capacity(self.segments.len());
         for segment in self.segments {
             for (log, &(at, part, ratio)) in logs.iter_mut().zip(&kinds) {
-                *log = segment.balance[at] * (1.0 - part) + segment.balance[at + 1] * part
+                *log = segment.balance[at] * (1.0 - part)
+                    + segment.balance[at + 1] * part
                     + self.depth(segment, ratio, off);
             }
             let odd = self.odd(segment);
             let best = std::array::from_fn(|doubled| {
                 let with = || states.iter().zip(&logs).map(|(state, log)| state.prior[doubled] + log);
-                let (i, most) = with()
-                    .enumerate()
-                    .max_by(|a, b| a.1.total_cmp(&b.1))
-                    .unwrap_or((0, f64::NEG_INFINITY));
+                let (i, most) =
+                    with().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::NEG_INFINITY));
                 let most = most.max(odd);
                 let sum = with().map(|log| (log - most).exp()).sum::<f64>() + (odd - most).exp();
                 sums[doubled] += most + sum.ln();
@@ -109,17 +110,13 @@ impl<'a> Model<'a> {
             fit.odd += share(weight) * odd;
             fit.even += share(weight) * (1.0 - odd) * f64::from(u8::from(state.copies == [1.0, 1.0]));
         }
-        if std::env::var("DBGK").is_ok() && fully && off == 0.0031 { // DEBUG
-            for (segment, best) in self.segments.iter().zip(&chosen) {
-                let top = segment.balance.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let f = segment.balance.iter().position(|x| *x == top).unwrap();
-                eprintln!("  p {purity:.3} d {diploid:.3} seg {:?} w {:.3} r {:.3}±{:.3} f {:.3} sites {:.0} -> {:?} odd {:.2}", segment.place, share(segment.weight), segment.ratio, segment.ratio*segment.variance.sqrt(), f as f64/200.0, segment.sites, states[best[doubled].0].copies, best[doubled].1);
-            }
-        }
         if fully {
             let own: Vec<&State> = chosen.iter().map(|best| &states[best[doubled].0]).collect();
-            let usual: Vec<(&State, f64)> =
-                own.iter().zip(self.segments).map(|(state, segment)| (*state, share(segment.weight))).collect();
+            let usual: Vec<(&State, f64)> = own
+                .iter()
+                .zip(self.segments)
+                .map(|(state, segment)| (*state, share(segment.weight)))
+                .collect();
             fit.log += self.changes.log(purity, &own, &usual);
         }
         fit
@@ -148,7 +145,9 @@ impl<'a> Model<'a> {
             let [most, least] = PLOIDY.map(|ploidy| self.diploid(purity, ploidy));
             let parts = ((most / least).ln() / 0.012).ceil().max(1.0) as u32;
             let step = (most / least).ln() / f64::from(parts);
-            coarse.extend((0..=parts).map(|j| self.fit(purity, least * (step * f64::from(j)).exp(), 0.02, false)));
+            coarse.extend(
+                (0..=parts).map(|j| self.fit(purity, least * (step * f64::from(j)).exp(), 0.02, false)),
+            );
         }
         coarse.sort_by(|a, b| b.log.total_cmp(&a.log));
         let mut chosen: Vec<Fit> = Vec::new();
@@ -194,7 +193,16 @@ impl<'a> Model<'a> {
             while again > 0 {
                 again -= 1;
                 let before = best.log;
-                for (purity, depth) in [(0.02, 0.0), (-0.02, 0.0), (0.0, 0.01), (0.0, -0.01), (0.02, -0.01), (-0.02, 0.01), (0.02, 0.01), (-0.02, -0.01)] {
+                for (purity, depth) in [
+                    (0.02, 0.0),
+                    (-0.02, 0.0),
+                    (0.0, 0.01),
+                    (0.0, -0.01),
+                    (0.02, -0.01),
+                    (-0.02, 0.01),
+                    (0.02, 0.01),
+                    (-0.02, -0.01),
+                ] {
                     let purity = (best.purity + purity * by).clamp(PURITY[0], PURITY[1]);
                     let fit = self.fit(purity, best.diploid * (1.0 + depth * by), best.off, true);
                     if fit.log > best.log + 1e-9 {

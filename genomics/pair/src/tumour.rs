@@ -84,8 +84,9 @@ const ROOTS: usize = 2_000;
 const SHALLOW: f64 = 5.0;
 /// A normal whose balances of alleles vary so much, of the largest variance that there is, has more than two copies.
 const UNBALANCED: f64 = 0.12;
-/// How much the shares of called changes vary.
+/// How much the shares of called changes vary; those of others beside the shares of sites of two alleles, some of which are in repeats.
 const CALLED: f64 = 0.004;
+const COUNTED: f64 = 0.3;
 /// Differences in log-likelihood up to which an explanation is within the interval, and is told beside the best.
 const WITHIN: f64 = 2.5;
 const BESIDE: f64 = 7.0;
@@ -119,7 +120,9 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     // Most of what has no place is of repeats.
     let varies = varies(het.iter().filter(|(_, place)| place.is_some()).map(|(site, _)| site.normal));
     if het.len() >= FEWEST.0 && varies > UNBALANCED {
-        return none("the alleles of the normal are not half and half: healthy cells have more than two copies, or the normal is mixed");
+        return none(
+            "the alleles of the normal are not half and half: healthy cells have more than two copies, or the normal is mixed",
+        );
     }
     if seen.deep.iter().filter(|(_, place)| place.is_some()).count() < ROOTS {
         return none("without a reference it is not known which places lie side by side");
@@ -127,7 +130,8 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
     let mut balances = Balances::new(deepest as usize, varies);
     let parts = segments(&het, seen.deep, &mut balances, seen.bases);
-    let changes = Changes::of(seen.changes, &parts, seen.bases, if seen.called { CALLED } else { std::env::var("V").map_or(CALLED, |v| v.parse::<f64>().unwrap() * varies) });
+    let changes =
+        Changes::of(seen.changes, &parts, seen.bases, if seen.called { CALLED } else { COUNTED * varies });
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= FEWEST.0;
     let none = |why: &str| Clone { changes: changes.count, segments: parts.len() as u64, ..none(why) };
     let few = Changes::of(&[], &parts, seen.bases, 0.0);
@@ -163,13 +167,6 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
         .filter(|fit| (fit.purity - best.purity).abs() > 0.05 || (fit.ploidy - best.ploidy).abs() > 0.2)
         .map(|fit| Other { purity: fit.purity, ploidy: fit.ploidy, lost: fit.lost, less: best.log - fit.log })
         .collect();
-    if std::env::var("DBGK").is_ok() { // DEBUG
-        eprintln!("varies {varies}");
-        for fit in kinds.iter().take(5) {
-            eprintln!("{fit:?}");
-            model.fit(fit.purity, fit.diploid, 0.0031, true);
-        }
-    }
     let even = best.even > 0.98;
     let told = wide(purity) <= WIDEST[0];
     let word = match (told, even, also.is_empty()) {
@@ -192,25 +189,135 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
 mod tests {
     use super::*;
 
-    #[test]
-    fn balances_vary_as_chance_has_it_or_more() {
-        let mut x = 3u64;
-        let mut chance = || {
-            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    /// Numbers that a seed decides.
+    struct Random(u64);
+
+    impl Random {
+        fn chance(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let x = (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             (x >> 40) as f64 / (1u64 << 24) as f64
-        };
-        // Draws of one half, and of shares that lie about it.
-        for (spread, low, high) in [(0.0, 1.0, 1.08), (0.25, 1.08, 3.0)] {
-            let sites: Vec<[u32; 2]> = (0..20_000)
-                .filter_map(|_| {
-                    let share = 0.5 + spread * (chance() - 0.5);
-                    let one = (0..30).filter(|_| chance() < share).count() as u32;
-                    (4 * one.min(30 - one) >= 30).then_some([one, 30 - one])
-                })
-                .collect();
-            let variable = variability(sites.into_iter());
-            assert!((low..high).contains(&variable), "{spread}: {variable}");
         }
-        assert_eq!(variability(std::iter::empty()), 1.0);
+
+        fn poisson(&mut self, mean: f64) -> u32 {
+            let (least, mut product, mut n) = ((-mean).exp(), self.chance(), 0);
+            while product > least {
+                product *= self.chance();
+                n += 1;
+            }
+            n
+        }
+    }
+
+    /// A sample of a tumour: copies of each sequence of 300,000 bases, of `depth` molecules, with a site of two alleles each `apart` bases and `changes` of its own
+    /// in each sequence, each in all copies of an allele or in one.
+    struct Made {
+        het: Vec<(Site, Place)>,
+        deep: Vec<(Deep, Place)>,
+        changes: Vec<Change>,
+    }
+
+    fn made(states: &[[u32; 2]], purity: f64, apart: usize, changes: u32, seed: u64) -> Made {
+        const LENGTH: u32 = 300_000;
+        const DEPTH: f64 = 14.0;
+        let mut random = Random(seed);
+        let mut made = Made { het: Vec::new(), deep: Vec::new(), changes: Vec::new() };
+        for (contig, copies) in (0..).zip(states) {
+            let alleles = copies.map(|n| purity * f64::from(n) + 1.0 - purity);
+            let all = alleles[0] + alleles[1];
+            for at in (0..LENGTH).step_by(150) {
+                let depth = [random.poisson(DEPTH), random.poisson(DEPTH * all / 2.0)];
+                made.deep.push((Deep { root: 0, depth }, Some((contig, at))));
+            }
+            for at in (70..LENGTH).step_by(apart) {
+                let normal = [0, 1].map(|_| random.poisson(DEPTH / 2.0));
+                let turned = usize::from(random.chance() < 0.5);
+                let tumour = [turned, 1 - turned].map(|i| random.poisson(DEPTH * alleles[i] / 2.0));
+                let (a, b) = (normal[0].min(normal[1]), normal[0] + normal[1]);
+                if b >= 8 && tumour[0] + tumour[1] >= 8 && a >= 3 && 4 * a >= b {
+                    let site = serde_json::json!({"hash": 0, "root": 0, "normal": normal, "tumour": tumour});
+                    made.het.push((serde_json::from_value(site).expect("a site"), Some((contig, at))));
+                }
+            }
+            for i in 0..changes {
+                let with = if i % 2 == 0 { copies[0].max(1) } else { 1 };
+                let with = random.poisson(DEPTH * purity * f64::from(with) / 2.0);
+                let without = random.poisson(DEPTH * all / 2.0).saturating_sub(with);
+                made.changes.push(Change { place: Some((contig, 1_000 * i + 500)), molecules: [without, with] });
+            }
+        }
+        made
+    }
+
+    fn told(made: &Made) -> Clone {
+        let Made { het, deep, changes } = made;
+        clone(&Seen { het, deep, changes, called: true, usual: 14.0, bases: 29 })
+    }
+
+    #[track_caller]
+    fn assert_about(found: Option<Estimate>, truth: f64, off: f64, what: &str) {
+        let found = found.unwrap_or_else(|| panic!("{what}: nothing is told"));
+        assert!((found.value - truth).abs() <= off, "{what}: {truth} is told as {found:?}");
+        assert!(found.low <= truth + 0.01 && truth - 0.01 <= found.high, "{what}: {truth} is not in {found:?}");
+    }
+
+    #[test]
+    fn purity_ploidy_and_losses_are_those_of_the_mixture() {
+        let lost_and_gained = [[1, 1], [2, 1], [1, 0], [2, 0], [1, 1], [2, 1], [1, 1], [1, 0], [2, 2], [1, 1]];
+        let gained = [[1, 1], [2, 1], [2, 1], [1, 1], [2, 1], [1, 1], [3, 1], [2, 1], [1, 1], [1, 1]];
+        let doubled = [[2, 2], [3, 2], [2, 0], [2, 1], [2, 2], [4, 2], [2, 2], [1, 0], [2, 2], [3, 2]];
+        for (name, states) in [("mixed", lost_and_gained), ("gained", gained), ("doubled", doubled)] {
+            let sum = |of: fn(&[u32; 2]) -> f64| states.iter().map(of).sum::<f64>() / states.len() as f64;
+            let ploidy = sum(|s| f64::from(s[0] + s[1]));
+            let lost = sum(|s| f64::from(u8::from(s[1] == 0)));
+            for (purity, seed) in [(0.3, 11), (0.5, 12), (0.65, 13), (0.8, 14), (0.95, 15)] {
+                let found = told(&made(&states, purity, 1_000, 8, seed));
+                let what = format!("{name}, {purity}");
+                assert_about(found.purity, purity, 0.03, &what);
+                assert_about(found.ploidy, ploidy, 0.1, &what);
+                assert!(found.lost.is_some_and(|share| (share - lost).abs() < 0.05), "{what}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_copies_changes_tell_and_without_either_nothing_does() {
+        let even = [[1, 1]; 8];
+        let found = told(&made(&even, 0.7, 1_000, 30, 21));
+        assert_about(found.purity, 0.7, 0.06, "even");
+        assert_about(found.ploidy, 2.0, 0.03, "even");
+        let found = told(&made(&even, 0.7, 1_000, 0, 22));
+        assert_eq!((found.purity, found.lost), (None, Some(0.0)));
+        assert!(found.word.contains("too few changes"), "{}", found.word);
+        // No tumour at all.
+        assert_eq!(told(&made(&even, 0.0, 1_000, 0, 23)).purity, None);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not() {
+        let states = [[1, 1], [2, 1], [1, 0], [2, 1], [1, 1], [1, 1]];
+        // An inbred mouse: what is lost cannot be known.
+        let inbred = told(&made(&states, 0.6, 1_000_000, 30, 31));
+        assert_eq!((inbred.sites < 150, inbred.lost), (true, None));
+        // Copies without the lowest state and without changes: as pure a tumour that was doubled looks the same.
+        let twins = made(&[[2, 2], [3, 2], [2, 1], [2, 2], [3, 2], [2, 2]], 0.7, 600, 0, 32);
+        let found = told(&twins);
+        let all: Vec<f64> =
+            found.purity.iter().map(|p| p.value).chain(found.also.iter().map(|o| o.purity)).collect();
+        assert!(all.iter().any(|p| (p - 0.7).abs() < 0.05) || found.purity.is_none(), "{found:?}");
+        // Four copies in healthy cells: alleles are one and three.
+        let mut four = made(&states, 0.6, 500, 0, 33);
+        let mut random = Random(5);
+        for (site, _) in &mut four.het {
+            let a = (0..16).filter(|_| random.chance() < 0.25).count().clamp(4, 12) as u32;
+            site.normal = [a, 16 - a];
+        }
+        let found = told(&four);
+        assert_eq!((found.purity, found.ploidy), (None, None));
+        assert!(found.word.contains("more than two copies"), "{}", found.word);
+        // Nobody knows what lies side by side.
+        let mut loose = made(&states, 0.6, 1_000, 0, 34);
+        loose.deep.iter_mut().for_each(|(_, place)| *place = None);
+        assert!(told(&loose).word.contains("without a reference"));
     }
 }

@@ -32,8 +32,9 @@ impl Content {
             }
             cuts.sort_unstable();
             cuts.dedup();
-            let copies: Vec<(f64, [Vec<usize>; 2])> =
-                populations().map(|(share, pair)| (*share, pair.each_ref().map(|k| between(k, contig, &cuts)))).collect();
+            let copies: Vec<(f64, [Vec<usize>; 2])> = populations()
+                .map(|(share, pair)| (*share, pair.each_ref().map(|k| between(k, contig, &cuts))))
+                .collect();
             let both = tumour.ploidy.copies(contig) == 2;
             for (i, ends) in cuts.windows(2).enumerate() {
                 let bases = (ends[1] - ends[0]) as f64;
@@ -43,7 +44,8 @@ impl Content {
                     sum[1] += bases * share * f64::from(lost);
                 }
                 sum[2] += bases * f64::from(both);
-                let alike = copies.iter().all(|(_, [a, b])| [a[i], b[i]] == [copies[0].1[0][i], copies[0].1[1][i]]);
+                let alike =
+                    copies.iter().all(|(_, [a, b])| [a[i], b[i]] == [copies[0].1[0][i], copies[0].1[1][i]]);
                 sum[3] += bases * f64::from(!alike);
             }
         }

@@ -103,7 +103,8 @@ impl Portrait {
             })
             .collect();
         let pair = looked.map(|looked| {
-            let places = reference.map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
+            let places =
+                reference.map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
             looked.finish(&places.unwrap_or_default(), Some(&changes))
         });
         let purity = pair.as_ref().and_then(|pair| pair.tumour.as_ref()).and_then(|tumour| tumour.purity);
