@@ -10,8 +10,8 @@ const STEPS: usize = 2 * segments::STEPS;
 pub const LEAST: u32 = 4;
 /// Most changes that are looked at, every other one or less of them if there are more: they tell the purity to a hundredth.
 const MOST: usize = 2_000;
-/// Share of the changes that only a part of the tumour's cells have, and of those that are none or are where copies are not known.
-const SUBCLONAL: f64 = 0.2;
+/// Shares of the changes that only a part of the tumour's cells have: whichever fits. And of those that are none or are where copies are not known.
+const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
 const ANY: f64 = 0.03;
 /// Shares of the cells, in such parts of that of all.
 const PARTS: usize = 8;
@@ -19,6 +19,8 @@ const PARTS: usize = 8;
 /// A change: how likely each share of reads is, the segment where it lies, and how much it counts.
 struct Own {
     logs: Vec<f32>,
+    /// How likely it is of any share.
+    any: f64,
     segment: Option<usize>,
     weight: f64,
 }
@@ -56,10 +58,11 @@ impl Changes {
         let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
         let draws = Draws::new(deepest as usize, varies);
         let all = chosen()
-            .map(|(change, weight)| Own {
-                logs: logs_of(change.molecules, &draws),
-                segment: segment_of(change.place, segments),
-                weight: *weight * each as f64,
+            .map(|(change, weight)| {
+                let logs = logs_of(change.molecules, &draws);
+                let any = logs.iter().map(|log| f64::from(*log).exp()).sum::<f64>() / logs.len() as f64;
+                let segment = segment_of(change.place, segments);
+                Own { logs, any, segment, weight: *weight * each as f64 }
             })
             .collect();
         Changes { all, count }
@@ -67,21 +70,27 @@ impl Changes {
 
     /// How likely their shares are in a tumour of some purity whose segments are in these states; `usual` are states of those that are in none.
     pub fn log(&self, purity: f64, states: &[&State], usual: &[(&State, f64)]) -> f64 {
-        let kinds: Vec<Vec<(f64, f64)>> = states.iter().map(|state| kinds(purity, state)).collect();
-        let anywhere: Vec<(f64, f64)> = usual
-            .iter()
-            .flat_map(|(state, weight)| kinds_of(purity, state).map(move |(share, w)| (share, w * weight)))
-            .collect();
-        self.all
-            .iter()
-            .map(|own| {
-                let kinds = own.segment.map_or(&anywhere, |segment| &kinds[segment]);
-                let chance: f64 = kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum();
-                let any = own.logs.iter().step_by(10).map(|log| f64::from(*log).exp()).sum::<f64>()
-                    / (STEPS / 10 + 1) as f64;
-                own.weight * ((1.0 - ANY) * chance + ANY * any).max(1e-12).ln()
-            })
-            .sum()
+        let of_each: Vec<[Vec<(f64, f64)>; 2]> = states.iter().map(|state| kinds(purity, state)).collect();
+        let mut anywhere = [Vec::new(), Vec::new()];
+        for (state, weight) in usual {
+            let own = kinds(purity, state);
+            let weighted =
+                |kinds: Vec<(f64, f64)>| kinds.into_iter().map(move |(share, w)| (share, w * weight));
+            anywhere.iter_mut().zip(own).for_each(|(all, kinds)| all.extend(weighted(kinds)));
+        }
+        let mut sums = [0.0; SUBCLONAL.len()];
+        for own in &self.all {
+            let kinds = own.segment.map_or(&anywhere, |segment| &of_each[segment]);
+            let chance = |kinds: &Vec<(f64, f64)>| -> f64 {
+                kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum()
+            };
+            let [clonal, partly] = kinds.each_ref().map(chance);
+            for (sum, part) in sums.iter_mut().zip(SUBCLONAL) {
+                let chance = (1.0 - part) * clonal + part * partly;
+                *sum += own.weight * ((1.0 - ANY) * chance + ANY * own.any).max(1e-12).ln();
+            }
+        }
+        sums.into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -113,9 +122,9 @@ fn segment_of(place: Place, segments: &[Segment]) -> Option<usize> {
     (segments[i].place.0 == contig).then_some(i)
 }
 
-/// Shares of reads that changes may have in a state, and how likely each is: in all copies of an allele where they are older than these, in one, in one of
-/// some cells.
-fn kinds_of(purity: f64, state: &State) -> impl Iterator<Item = (f64, f64)> + use<> {
+/// Shares of reads that changes may have in a state, and how likely each is: in all copies of an allele where they are older than these, or in one; and in one of
+/// some of the cells.
+fn kinds(purity: f64, state: &State) -> [Vec<(f64, f64)>; 2] {
     let [a, b] = state.copies;
     let each = purity / (purity * (a + b) + 2.0 * (1.0 - purity)).max(1e-9);
     let mut copies: Vec<(f64, f64)> = Vec::new();
@@ -132,12 +141,7 @@ fn kinds_of(purity: f64, state: &State) -> impl Iterator<Item = (f64, f64)> + us
         }
         copies.push((a / 2.0 + 0.5, 0.05));
     }
-    let parts: Vec<(f64, f64)> =
-        (1..=PARTS).map(|i| (i as f64 / (PARTS as f64 + 0.7), SUBCLONAL / PARTS as f64)).collect();
-    let clonal = copies.into_iter().map(move |(copies, weight)| (copies * each, weight * (1.0 - SUBCLONAL)));
-    clonal.chain(parts.into_iter().map(move |(part, weight)| (part * each, weight)))
-}
-
-fn kinds(purity: f64, state: &State) -> Vec<(f64, f64)> {
-    kinds_of(purity, state).collect()
+    copies.iter_mut().for_each(|(copies, _)| *copies *= each);
+    let parts = (1..=PARTS).map(|i| (each * i as f64 / (PARTS as f64 + 0.7), 1.0 / PARTS as f64)).collect();
+    [copies, parts]
 }

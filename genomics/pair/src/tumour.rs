@@ -76,8 +76,10 @@ pub struct Seen<'a> {
     pub bases: u32,
 }
 
-/// Fewest sites of two alleles from which balances tell anything, and fewest changes.
-const FEWEST: (usize, u64) = (150, 12);
+/// Fewest sites of two alleles from which balances tell anything; fewest changes of a call, and of roots, some of which are no changes, which matters where few are
+/// seen.
+const SITES: usize = 150;
+const CHANGES: [u64; 2] = [12, 50];
 /// Fewest roots whose places are known.
 const ROOTS: usize = 2_000;
 /// Fewest molecules of the normal at a place: below, which sites have two alleles is chance.
@@ -119,7 +121,7 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     }
     // Most of what has no place is of repeats.
     let varies = varies(het.iter().filter(|(_, place)| place.is_some()).map(|(site, _)| site.normal));
-    if het.len() >= FEWEST.0 && varies > UNBALANCED {
+    if het.len() >= SITES && varies > UNBALANCED {
         return none(
             "the alleles of the normal are not half and half: healthy cells have more than two copies, or the normal is mixed",
         );
@@ -132,10 +134,11 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     let parts = segments(&het, seen.deep, &mut balances, seen.bases);
     let changes =
         Changes::of(seen.changes, &parts, seen.bases, if seen.called { CALLED } else { COUNTED * varies });
-    let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= FEWEST.0;
+    let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= SITES;
     let none = |why: &str| Clone { changes: changes.count, segments: parts.len() as u64, ..none(why) };
     let few = Changes::of(&[], &parts, seen.bases, 0.0);
-    let model = Model::new(&parts, if changes.count < FEWEST.1 { &few } else { &changes });
+    let model =
+        Model::new(&parts, if changes.count < CHANGES[usize::from(!seen.called)] { &few } else { &changes });
     let kinds = model.best();
     let Some(best) = kinds.first().copied() else { return none("nothing to look at") };
     let near: Vec<Fit> = kinds
@@ -241,9 +244,10 @@ mod tests {
             }
             for i in 0..changes {
                 let with = if i % 2 == 0 { copies[0].max(1) } else { 1 };
-                let with = random.poisson(DEPTH * purity * f64::from(with) / 2.0);
-                let without = random.poisson(DEPTH * all / 2.0).saturating_sub(with);
-                made.changes.push(Change { place: Some((contig, 1_000 * i + 500)), molecules: [without, with] });
+                let mean = DEPTH * purity * f64::from(with) / 2.0;
+                let [with, without] = [mean, DEPTH * all / 2.0 - mean].map(|mean| random.poisson(mean));
+                made.changes
+                    .push(Change { place: Some((contig, 1_000 * i + 500)), molecules: [without, with] });
             }
         }
         made
@@ -258,12 +262,16 @@ mod tests {
     fn assert_about(found: Option<Estimate>, truth: f64, off: f64, what: &str) {
         let found = found.unwrap_or_else(|| panic!("{what}: nothing is told"));
         assert!((found.value - truth).abs() <= off, "{what}: {truth} is told as {found:?}");
-        assert!(found.low <= truth + 0.01 && truth - 0.01 <= found.high, "{what}: {truth} is not in {found:?}");
+        assert!(
+            found.low <= truth + 0.01 && truth - 0.01 <= found.high,
+            "{what}: {truth} is not in {found:?}"
+        );
     }
 
     #[test]
     fn purity_ploidy_and_losses_are_those_of_the_mixture() {
-        let lost_and_gained = [[1, 1], [2, 1], [1, 0], [2, 0], [1, 1], [2, 1], [1, 1], [1, 0], [2, 2], [1, 1]];
+        let lost_and_gained =
+            [[1, 1], [2, 1], [1, 0], [2, 0], [1, 1], [2, 1], [1, 1], [1, 0], [2, 2], [1, 1]];
         let gained = [[1, 1], [2, 1], [2, 1], [1, 1], [2, 1], [1, 1], [3, 1], [2, 1], [1, 1], [1, 1]];
         let doubled = [[2, 2], [3, 2], [2, 0], [2, 1], [2, 2], [4, 2], [2, 2], [1, 0], [2, 2], [3, 2]];
         for (name, states) in [("mixed", lost_and_gained), ("gained", gained), ("doubled", doubled)] {
