@@ -23,6 +23,8 @@ const END: f64 = 13.0;
 const COARSE: usize = 4;
 /// Share of sites that are no sites of two alleles, or of wrong reads.
 const ODD: f64 = 0.01;
+/// Shares of the sites that may be no sites of two alleles, of which one is taken to tell how balances vary.
+const REPEATS: [f64; 5] = [0.0, 0.03, 0.06, 0.1, 0.15];
 /// Bases over which two places share reads.
 const SHARED: f64 = 120.0;
 /// Bins beside each other have some reads in common.
@@ -117,19 +119,23 @@ pub fn varies(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
         own.resize(n / 2 + 1, 0.0);
         own[k] += 1.0;
     }
-    let log = |varies: f64| -> f64 {
+    // Some are no sites of two alleles, but of repeats: of any balance.
+    let log = |varies: f64, odd: f64| -> f64 {
         let draws = Draws::new(counts.len(), varies);
         let of = |(n, own): (usize, &Vec<f64>)| -> f64 {
             let chosen = |k: &usize| 4 * k >= n && *k >= 3;
             let each = |k: usize| draws.log(STEPS, k, n).exp() * if 2 * k == n { 1.0 } else { 2.0 };
             let all: f64 = (0..=n / 2).filter(chosen).map(each).sum();
+            let any = odd / (0..=n / 2).filter(chosen).count().max(1) as f64;
             let seen = own.iter().enumerate().filter(|(k, sites)| chosen(k) && **sites > 0.0);
-            seen.map(|(k, sites)| sites * (each(k) / all).max(1e-300).ln()).sum()
+            seen.map(|(k, sites)| sites * ((1.0 - odd) * each(k) / all + any).max(1e-300).ln()).sum()
         };
         counts.iter().enumerate().filter(|(_, own)| !own.is_empty()).map(of).sum()
     };
     let tried = (0..=60).map(|i| 1e-4 + 0.004 * f64::from(i));
-    tried.map(|varies| (varies, log(varies))).max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |best| best.0)
+    let best =
+        |varies: f64| REPEATS.map(|odd| log(varies, odd)).into_iter().fold(f64::NEG_INFINITY, f64::max);
+    tried.map(|varies| (varies, best(varies))).max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |best| best.0)
 }
 
 /// A stretch that is looked at as a whole.

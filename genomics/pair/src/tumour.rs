@@ -89,13 +89,18 @@ const UNBALANCED: f64 = 0.12;
 /// How much the shares of called changes vary; those of others beside the shares of sites of two alleles, some of which are in repeats.
 const CALLED: f64 = 0.004;
 const COUNTED: f64 = 0.3;
-/// Differences in log-likelihood up to which an explanation is within the interval, and is told beside the best.
-const WITHIN: f64 = 2.5;
+/// Differences in log-likelihood up to which an explanation is within the interval: one of about the same copies of the genome, another one; and up to which it is
+/// told beside the best. For one number chance alone makes it 1.92: simulated tumours were off by some more.
+const WITHIN: [f64; 2] = [4.0, 2.5];
+/// Copies of the genome that are about the same.
+const ALIKE: f64 = 0.2;
 const BESIDE: f64 = 7.0;
 /// What an interval is wide at least, to either side: of purity, and of copies.
 const LEAST: [f64; 2] = [0.01, 0.03];
 /// Widest intervals of purity and copies that say something.
 const WIDEST: [f64; 2] = [0.45, 1.0];
+/// Purity below which chance looks like copies.
+const HARDLY: f64 = 0.1;
 /// Share of the genome that may be in no state that is known.
 const ODD: f64 = 0.3;
 
@@ -136,9 +141,11 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
         Changes::of(seen.changes, &parts, seen.bases, if seen.called { CALLED } else { COUNTED * varies });
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= SITES;
     let none = |why: &str| Clone { changes: changes.count, segments: parts.len() as u64, ..none(why) };
-    let few = Changes::of(&[], &parts, seen.bases, 0.0);
-    let model =
-        Model::new(&parts, if changes.count < CHANGES[usize::from(!seen.called)] { &few } else { &changes });
+    let no_changes = Changes::of(&[], &parts, seen.bases, 0.0);
+    let model = Model::new(
+        &parts,
+        if changes.count < CHANGES[usize::from(!seen.called)] { &no_changes } else { &changes },
+    );
     let kinds = model.best();
     let Some(best) = kinds.first().copied() else { return none("nothing to look at") };
     let near: Vec<Fit> = kinds
@@ -150,8 +157,12 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     if best.odd > ODD {
         return none("no combination of copies explains depths and balances");
     }
+    let likely = |fit: &&Fit| {
+        let other = usize::from((fit.ploidy - best.ploidy).abs() > ALIKE);
+        fit.log > best.log - WITHIN[other]
+    };
     let profile = |of: fn(&Fit) -> f64, least: f64, bounds: [f64; 2]| {
-        let likely = || near.iter().filter(|fit| fit.log > best.log - WITHIN).map(of);
+        let likely = || near.iter().filter(likely).map(of);
         let value = of(&best);
         Estimate {
             value,
@@ -161,7 +172,7 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     };
     let purity = profile(|fit| fit.purity, LEAST[0], [0.0, 1.0]);
     let ploidy = profile(|fit| fit.ploidy, LEAST[1], [0.0, f64::INFINITY]);
-    let lost: Vec<f64> = near.iter().filter(|fit| fit.log > best.log - WITHIN).map(|fit| fit.lost).collect();
+    let lost: Vec<f64> = near.iter().filter(likely).map(|fit| fit.lost).collect();
     let wide = |of: Estimate| of.high - of.low;
     let spread = lost.iter().copied().fold(0.0, f64::max) - lost.iter().copied().fold(1.0, f64::min);
     let also: Vec<Other> = kinds
@@ -171,8 +182,12 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
         .map(|fit| Other { purity: fit.purity, ploidy: fit.ploidy, lost: fit.lost, less: best.log - fit.log })
         .collect();
     let even = best.even > 0.98;
-    let told = wide(purity) <= WIDEST[0];
+    let few = purity.low < HARDLY;
+    let told = wide(purity) <= WIDEST[0] && !few;
     let word = match (told, even, also.is_empty()) {
+        (false, false, _) if few => {
+            "so few cells are the tumour's, or of so little of its genome copies differ, that purity cannot be told"
+        }
         (false, true, _) => "two copies everywhere, and too few changes to tell purity from",
         (false, ..) => "more than one answer: several combinations of copies explain it as well",
         (true, true, _) => "two copies everywhere, as far as can be told: purity is that of the changes",
@@ -181,8 +196,8 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     };
     Clone {
         purity: told.then_some(purity),
-        ploidy: (wide(ploidy) <= WIDEST[1]).then_some(ploidy),
-        lost: (balanced && spread < 0.1).then_some(best.lost),
+        ploidy: ((told || even) && wide(ploidy) <= WIDEST[1]).then_some(ploidy),
+        lost: (balanced && (told || even) && spread < 0.1).then_some(best.lost),
         also,
         ..none(word)
     }
