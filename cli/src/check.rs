@@ -87,10 +87,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (meter, progress) = (Arc::new(Meter::default()), Progress::start());
     progress.begins("check", Some(meter.clone()));
     let Checked { looked, libraries, bases } = check(&lanes, SAMPLE, threads, &meter)?;
-    let places = genome.as_ref().map(|genome| {
-        let roots: Vec<u64> = looked.het.iter().map(|site| site.root).collect();
-        sites::places(genome, &roots, looked.bases, threads)
-    });
+    let places = genome.as_ref().map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
     let pair = looked.finish(&places.unwrap_or_default(), None);
     drop(progress);
     voice::print(words::told(&pair, &libraries, bases))?;

@@ -107,6 +107,34 @@ fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples()
 }
 
 #[test]
+fn purity_and_copies_are_those_that_were_made() {
+    for (name, purity, seed) in [("lost-half", 0.5, "41"), ("lost-most", 0.8, "42")] {
+        let size = ["--genome-length", "2500000", "--contigs", "10", "--svs", "0", "--aneuploidy", "0.4"];
+        let data =
+            Data::simulate(name, &[&size[..], &["--purity", &purity.to_string(), "--seed", seed]].concat());
+        let made = fs::read(data.folder.join("simulate.json")).expect("parameters");
+        let made: Value = serde_json::from_slice(&made).expect("JSON");
+        let made = &made["made"]["tumor_content"];
+        let genome = data.folder.join("genome.fa");
+        let (ended, told) = of(&data, &["--reference", genome.to_str().expect("UTF-8")]);
+        let tumour = &told["pair"]["tumour"];
+        assert_about(&tumour["purity"], purity, 0.05);
+        assert_about(&tumour["ploidy"], made["ploidy"].as_f64().expect("a number"), 0.1);
+        let [found, lost] = [&tumour["lost"], &made["lost"]].map(|share| share.as_f64().expect("a share"));
+        assert!((found - lost).abs() < 0.05, "{lost} of the genome is told as {found}");
+        // Without the reference nobody knows which places lie side by side.
+        let (without, told) = of(&data, &[]);
+        assert!(told["pair"]["tumour"]["purity"].is_null());
+        assert!(
+            without.stdout.contains("purity            not told: without a reference"),
+            "{}",
+            without.stdout
+        );
+        assert!(ended.stdout.contains("\nlost  ") == (lost > 0.0), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn real_halves_are_one_person_and_samples_of_other_places_no_pair() {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/real");
     if !real.exists() {

@@ -41,13 +41,19 @@ pub fn told(pair: &PairFacts, libraries: &Libraries, bases: [u64; 2]) -> String 
             value.as_ref().map_or_else(|| format!("not told: {none}"), show)
         };
         let few = format!(
-            "{} sites of two alleles and {} changes at {:.0} molecules a place say too little",
-            tumour.sites, tumour.changes, pair.coverage[0].depth
+            "{} ({} sites of two alleles and {} changes at {:.0} molecules a place)",
+            tumour.word, tumour.sites, tumour.changes, pair.coverage[0].depth
         );
         line("purity", told(&tumour.purity, percent, &few));
         line("ploidy", told(&tumour.ploidy, number, &few));
         if let Some(lost) = tumour.lost {
             line("lost", format!("one parent's copy of {:.0} % of the genome", 100.0 * lost));
+        }
+        for other in &tumour.also {
+            line(
+                "purity, perhaps",
+                format!("{:.1} %, with {:.2} copies of the genome", 100.0 * other.purity, other.ploidy),
+            );
         }
     }
     for (s, library) in [&libraries.normal, &libraries.tumor].into_iter().enumerate() {

@@ -170,6 +170,12 @@ pub struct Dirt {
     /// Spans of 20-200 kb lost on one haplotype, in addition to the structural variants
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Copy numbers")]
     losses: usize,
+    /// The tumour's genome was doubled as a whole before contigs were lost and gained
+    #[arg(long, help_heading = "Copy numbers")]
+    doubled: bool,
+    /// Probability that a contig's haplotype is lost or gained in one of the subclones only
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Copy numbers")]
+    subclonal_aneuploidy: f64,
 
     /// Mean coverage, in both samples, of a made mitochondrial genome: circular, with somatic variants of 3-60% of the
     /// copies; 2000 is usual [default: 0; with --genome-like human 1000]
@@ -265,6 +271,8 @@ impl Dirt {
         params.copies.amplifications = self.amplifications;
         params.copies.amplified_copies.clone_from(&self.amplified_copies);
         params.copies.losses = self.losses;
+        params.copies.doubled = self.doubled;
+        params.copies.subclonal = self.subclonal_aneuploidy;
         set(&mut params.samples.mitochondrion, self.mitochondrion);
         params.foreign.tumor = self.foreign_tumor;
         params.foreign.normal = self.foreign_normal;

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::Covered;
+use crate::depths::{Deep, deep};
 use crate::identity::Identity;
 use crate::mixture::{Contamination, contamination};
 use crate::roots::{RootTally, Site};
 use crate::sampled::Sampled;
-use crate::tumour::{self, Clone};
+use crate::tumour::{self, Change, Clone, Place};
 use crate::usual::usual;
 
 /// What two samples say of themselves; of two values the normal's is the first.
@@ -39,8 +40,11 @@ pub struct Looked {
     /// Bases of a root.
     pub bases: u32,
     /// Sites where the normal has two alleles.
-    pub het: Vec<Site>,
-    changes: Vec<[u32; 2]>,
+    het: Vec<Site>,
+    /// Sites where only the tumour has an allele.
+    changed: Vec<Site>,
+    /// How deep both samples are at roots of single places.
+    deep: Vec<Deep>,
 }
 
 impl Looked {
@@ -61,7 +65,7 @@ impl Looked {
             let depth = f64::from(site.normal[0]);
             site.normal[1] == 0 && depth >= 0.5 * each[0] && depth <= 1.6 * each[0]
         };
-        let changes = tally.changed().iter().filter(single).map(|site| site.tumour).collect();
+        let changed = tally.changed().into_iter().filter(|site| single(&site)).collect();
         let bases = sampled.root_bases();
         let facts = PairFacts {
             share: sampled.share(),
@@ -73,17 +77,37 @@ impl Looked {
             wrong: [0, 1].map(|s| tally.wrong(s)),
             tumour: None,
         };
-        Looked { facts, bases, het: tally.het(), changes }
+        Looked { facts, bases, het: tally.het(), changed, deep: deep(sampled, each[0]) }
     }
 
-    /// All of it. `places` say where the sites of two alleles lie: sequence and base; none if nobody knows. `changes` are the tumour's own, molecules without and
-    /// with each, where a call has found them.
-    pub fn finish(&self, places: &[Option<(u32, u32)>], changes: Option<&[[u32; 2]]>) -> PairFacts {
-        let places = places.iter().copied().chain(std::iter::repeat(None));
-        let het: Vec<_> = self.het.iter().copied().zip(places).collect();
-        let [normal, _] = &self.facts.coverage;
-        let tumour =
-            || tumour::clone(&het, changes.unwrap_or(&self.changes), normal.depth, normal.unevenness);
-        PairFacts { tumour: self.facts.identity.is_pair().then(tumour), ..self.facts.clone() }
+    /// Roots of which it helps to know where they stand.
+    pub fn roots(&self) -> Vec<u64> {
+        let sites = self.het.iter().chain(&self.changed).map(|site| site.root);
+        sites.chain(self.deep.iter().map(|own| own.root)).collect()
+    }
+
+    /// All of it. `places` say where [`Self::roots`] stand, none if nobody knows. `changes` are the tumour's own where a call has found them.
+    pub fn finish(&self, places: &[Place], changes: Option<&[Change]>) -> PairFacts {
+        let mut places = places.iter().copied().chain(std::iter::repeat(None));
+        let het: Vec<(Site, Place)> = self.het.iter().copied().zip(places.by_ref()).collect();
+        let changed: Vec<Change> = self
+            .changed
+            .iter()
+            .zip(places.by_ref())
+            .map(|(site, place)| Change { place, molecules: site.tumour })
+            .collect();
+        let deep: Vec<(Deep, Place)> = self.deep.iter().copied().zip(places).collect();
+        let seen = tumour::Seen {
+            het: &het,
+            deep: &deep,
+            changes: changes.unwrap_or(&changed),
+            called: changes.is_some(),
+            usual: self.facts.coverage[0].depth,
+            bases: self.bases,
+        };
+        PairFacts {
+            tumour: self.facts.identity.is_pair().then(|| tumour::clone(&seen)),
+            ..self.facts.clone()
+        }
     }
 }

@@ -1,17 +1,32 @@
 //! How pure a tumour is, and how many copies of its genome its cells have.
 //!
 //! At each site where the normal has two alleles the tumour's reads show their balance and, beside the normal's, how many there are. Both follow from the
-//! share of tumour cells and from how many copies of each allele these have; a genome is in few such states, so the sites of all of it, wherever they lie,
-//! are a mixture of few kinds. Changes of the tumour alone have shares of reads that follow from the same numbers. The share of tumour cells, the depth of one
-//! copy and the weights of the states are those that make all of it likeliest (as ABSOLUTE, Carter 2012, and ASCAT, Van Loo 2010, do by segments).
+//! share of tumour cells and from how many copies of each allele these have. Sites side by side have them in common ([`crate::segments`]); changes of the tumour alone have shares
+//! of reads that follow from the same numbers. What makes all of it likeliest is told, with all that is about as likely ([`crate::fit`]).
 
 use serde::{Deserialize, Serialize};
 
-use crate::interval::{Estimate, log_factorials};
+use crate::changes::Changes;
+use crate::depths::Deep;
+use crate::fit::{Fit, Model};
+use crate::interval::Estimate;
 use crate::roots::Site;
+use crate::segments::{Balances, segments, varies};
+
+/// Where something lies in the genome, if that is known: sequence and base, from 0.
+pub type Place = Option<(u32, u32)>;
+
+/// A change of the tumour's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Where it lies.
+    pub place: Place,
+    /// Molecules of the tumour without and with it.
+    pub molecules: [u32; 2],
+}
 
 /// What the tumour is like.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clone {
     /// Share of the cells that are the tumour's; nothing if neither copies nor changes tell.
     pub purity: Option<Estimate>,
@@ -19,311 +34,172 @@ pub struct Clone {
     pub ploidy: Option<Estimate>,
     /// Share of the genome of which one parent's copy is lost.
     pub lost: Option<f64>,
+    /// Other purities that explain the samples about as well, or not much worse.
+    pub also: Vec<Other>,
+    /// What is to be known of it, or why there is nothing.
+    pub word: String,
     /// Sites of two alleles that were looked at.
     pub sites: u64,
     /// Changes of the tumour that were looked at.
     pub changes: u64,
+    /// Stretches of the genome, each with its own copies.
+    pub segments: u64,
 }
 
-/// Copies of the one allele and of the other.
-const STATES: [[u8; 2]; 12] =
-    [[1, 1], [1, 0], [2, 0], [2, 1], [2, 2], [3, 0], [3, 1], [3, 2], [4, 1], [3, 3], [4, 2], [5, 1]];
-/// Sites that are looked at, at most.
-const SITES: usize = 6_000;
-/// Fewest of them, and fewest changes, from which anything is told.
-const FEWEST: (usize, usize) = (300, 12);
-/// Fewest molecules of the normal at a place: below, which sites have two alleles is half chance, and what the tumour shows there too.
-const SHALLOW: f64 = 10.0;
-/// Share of sites that fit no state.
-const ODD: f64 = 0.03;
-/// Rounds by which the weights of states are found.
-const ROUNDS: usize = 12;
-/// What each copy more or less than two costs in log-likelihood: the simpler of two explanations is the likelier.
-const COPIES: f64 = 30.0;
-
-/// Sites side by side, which have their copies in common; or one alone, where nobody knows where it lies.
-struct Seen {
-    /// Of the tumour at each: the rarer allele and all.
-    alleles: Vec<[u32; 2]>,
-    /// Reads of the tumour.
-    tumour: f64,
-    /// Reads that as deep a normal would have, given what it has: the shape of a gamma distribution.
-    shape: f64,
-    /// Places.
-    weight: f64,
+/// Another explanation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Other {
+    /// Share of the cells that are the tumour's.
+    pub purity: f64,
+    /// Copies of the genome in a tumour cell.
+    pub ploidy: f64,
+    /// Share of the genome of which one parent's copy is lost.
+    pub lost: f64,
+    /// How many times less likely it is than the best, in natural logarithms.
+    pub less: f64,
 }
 
-/// Sites that are taken together.
-const TOGETHER: usize = 40;
-/// What the depth of such a stretch may be off, beyond chance.
-const OFF: f64 = 0.03;
+/// What is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// Sites of two alleles in the normal.
+    pub het: &'a [(Site, Place)],
+    /// Roots of single places.
+    pub deep: &'a [(Deep, Place)],
+    /// The tumour's own changes.
+    pub changes: &'a [Change],
+    /// Whether a call has found these, which counts their molecules better than roots do.
+    pub called: bool,
+    /// Reads of the normal that cover a place.
+    pub usual: f64,
+    /// Bases of a root.
+    pub bases: u32,
+}
 
-/// From sites of two alleles in the normal, each with where it lies in the genome if that is known, and from the tumour's own changes: its reads without and
-/// with each. `usual` reads of the normal cover a place; their coefficient of variation beyond chance is `unevenness`.
-pub fn clone(het: &[(Site, Option<(u32, u32)>)], changes: &[[u32; 2]], usual: f64, unevenness: f64) -> Clone {
-    let fits = |site: &&(Site, Option<(u32, u32)>)| {
-        let depth = f64::from(site.0.normal[0] + site.0.normal[1]);
-        depth >= 0.6 * usual && depth <= 1.5 * usual && site.0.tumour[0] + site.0.tumour[1] > 0
+/// Fewest sites of two alleles from which balances tell anything; fewest changes of a call, and of roots, some of which are no changes, which matters where few are
+/// seen.
+const SITES: usize = 150;
+const CHANGES: [u64; 2] = [12, 50];
+/// Fewest roots whose places are known.
+const ROOTS: usize = 2_000;
+/// Fewest molecules of the normal at a place: below, which sites have two alleles is chance.
+const SHALLOW: f64 = 5.0;
+/// A normal whose balances of alleles vary so much, of the largest variance that there is, has more than two copies.
+const UNBALANCED: f64 = 0.12;
+/// How much the shares of called changes vary; those of others beside the shares of sites of two alleles, some of which are in repeats.
+const CALLED: f64 = 0.004;
+const COUNTED: f64 = 0.3;
+/// Differences in log-likelihood up to which an explanation is within the interval: one of about the same copies of the genome, another one; and up to which it is
+/// told beside the best. For one number chance alone makes it 1.92: simulated tumours were off by some more.
+const WITHIN: [f64; 2] = [4.0, 2.5];
+/// Copies of the genome that are about the same.
+const ALIKE: f64 = 0.2;
+const BESIDE: f64 = 7.0;
+/// What an interval is wide at least, to either side: of purity, and of copies.
+const LEAST: [f64; 2] = [0.01, 0.03];
+/// Widest intervals of purity and copies that say something.
+const WIDEST: [f64; 2] = [0.45, 1.0];
+/// Purity below which chance looks like copies.
+const HARDLY: f64 = 0.1;
+/// Share of the genome that may be in no state that is known.
+const ODD: f64 = 0.3;
+
+/// What a tumour is like.
+pub fn clone(seen: &Seen<'_>) -> Clone {
+    let fits = |(site, _): &&(Site, Place)| {
+        let depth = f64::from(site.normal[0] + site.normal[1]);
+        depth >= 0.6 * seen.usual && depth <= 1.5 * seen.usual && site.tumour[0] + site.tumour[1] > 0
     };
-    let mut sites: Vec<&(Site, Option<(u32, u32)>)> = het.iter().filter(fits).collect();
-    let placed = sites.iter().filter(|site| site.1.is_some()).count();
-    // Places say more than sites alone.
-    let together = placed * 2 > sites.len();
-    if together {
-        sites.retain(|site| site.1.is_some());
-        sites.sort_by_key(|site| site.1);
-    } else {
-        sites.truncate(SITES);
-    }
-    let alike = 1.0 / unevenness.max(0.05).powi(2);
-    let near = |a: &&(Site, Option<(u32, u32)>), b: &&(Site, Option<(u32, u32)>)| {
-        together && a.1.map(|place| place.0) == b.1.map(|place| place.0)
-    };
-    let seen: Vec<Seen> = sites
-        .chunk_by(near)
-        .flat_map(|contig| {
-            // Stretches of one contig, about alike in size.
-            let parts = contig.len().div_ceil(TOGETHER).max(1);
-            contig.chunks(contig.len().div_ceil(parts))
-        })
-        .map(|own| Seen {
-            alleles: own
-                .iter()
-                .map(|s| [s.0.tumour[0].min(s.0.tumour[1]), s.0.tumour[0] + s.0.tumour[1]])
-                .collect(),
-            tumour: own.iter().map(|s| f64::from(s.0.tumour[0] + s.0.tumour[1])).sum(),
-            shape: own.iter().map(|s| f64::from(s.0.normal[0] + s.0.normal[1]) + alike).sum(),
-            // Each place is seen from two sides.
-            weight: own.len() as f64 / 2.0,
-        })
-        .collect();
-    let changes: Vec<[u32; 2]> = changes.iter().copied().filter(|c| c[1] >= LEAST).collect();
-    let none = Clone {
+    let het: Vec<(Site, Place)> = seen.het.iter().filter(fits).copied().collect();
+    let none = |why: &str| Clone {
         purity: None,
         ploidy: None,
         lost: None,
-        sites: sites.len() as u64,
-        changes: changes.len() as u64,
+        also: Vec::new(),
+        word: why.into(),
+        sites: het.len() as u64,
+        changes: 0,
+        segments: 0,
     };
-    if sites.len() < FEWEST.0 || usual < SHALLOW {
-        return none;
+    if seen.usual < SHALLOW {
+        return none("too shallow");
     }
-    let deepest = seen.iter().flat_map(|s| &s.alleles).map(|a| a[1]).max().unwrap_or(0);
-    let deepest = deepest.max(changes.iter().map(|c| c[0] + c[1]).max().unwrap_or(0));
-    let variable = variability(sites.iter().map(|site| site.0.normal));
-    let model = Model {
-        variable,
-        logs: log_factorials(deepest as usize),
-        seen,
-        changes,
-        each: 1.0 / (1.0 + alike / usual),
+    // Most of what has no place is of repeats.
+    let varies = varies(het.iter().filter(|(_, place)| place.is_some()).map(|(site, _)| site.normal));
+    if het.len() >= SITES && varies > UNBALANCED {
+        return none(
+            "the alleles of the normal are not half and half: healthy cells have more than two copies, or the normal is mixed",
+        );
+    }
+    if seen.deep.iter().filter(|(_, place)| place.is_some()).count() < ROOTS {
+        return none("without a reference it is not known which places lie side by side");
+    }
+    let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
+    let mut balances = Balances::new(deepest as usize, varies);
+    let parts = segments(&het, seen.deep, &mut balances, seen.bases);
+    let changes =
+        Changes::of(seen.changes, &parts, seen.bases, if seen.called { CALLED } else { COUNTED * varies });
+    let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= SITES;
+    let none = |why: &str| Clone { changes: changes.count, segments: parts.len() as u64, ..none(why) };
+    let no_changes = Changes::of(&[], &parts, seen.bases, 0.0);
+    let model = Model::new(
+        &parts,
+        if changes.count < CHANGES[usize::from(!seen.called)] { &no_changes } else { &changes },
+    );
+    let kinds = model.best();
+    let Some(best) = kinds.first().copied() else { return none("nothing to look at") };
+    let near: Vec<Fit> = kinds
+        .iter()
+        .filter(|fit| fit.log > best.log - BESIDE)
+        .flat_map(|fit| model.along(*fit, BESIDE))
+        .collect();
+    let best = near.iter().copied().max_by(|a, b| a.log.total_cmp(&b.log)).unwrap_or(best);
+    if best.odd > ODD {
+        return none("no combination of copies explains depths and balances");
+    }
+    let likely = |fit: &&Fit| {
+        let other = usize::from((fit.ploidy - best.ploidy).abs() > ALIKE);
+        fit.log > best.log - WITHIN[other]
     };
-    let sum = |of: fn(&Seen) -> f64| model.seen.iter().map(of).sum::<f64>();
-    let mean = sum(|s| s.tumour) / (sum(|s| s.shape) * model.each).max(1.0);
-    // By purity, the best there is: first wherever, then beside the best.
-    let mut tried: Vec<Fit> = Vec::new();
-    for i in 1..=25 {
-        let purity = f64::from(i) / 25.0;
-        tried.extend((0..=32).map(|j| model.fit(purity, mean * (0.4 + f64::from(j) * 0.04))));
-    }
-    let best = *tried.iter().max_by(|a, b| a.log.total_cmp(&b.log)).unwrap_or(&Fit::default());
-    for i in -8..=8 {
-        let purity = best.purity + f64::from(i) / 200.0;
-        if (0.02..=1.0).contains(&purity) {
-            tried.extend((-6..=6).map(|j| model.fit(purity, best.diploid * (1.0 + f64::from(j) * 0.007))));
+    let profile = |of: fn(&Fit) -> f64, least: f64, bounds: [f64; 2]| {
+        let likely = || near.iter().filter(likely).map(of);
+        let value = of(&best);
+        Estimate {
+            value,
+            low: likely().fold(value - least, f64::min).max(bounds[0]).min(value),
+            high: likely().fold(value + least, f64::max).min(bounds[1]).max(value),
         }
-    }
-    let best = *tried.iter().max_by(|a, b| a.log.total_cmp(&b.log)).unwrap_or(&best);
-    if 1.0 - best.even < 0.02 && model.changes.len() < FEWEST.1 {
-        // Two copies everywhere say nothing of purity.
-        let ploidy = Some(Estimate { value: 2.0, low: 2.0, high: 2.0 });
-        return Clone { ploidy, lost: Some(0.0), ..none };
-    }
-    let profile = |of: fn(&Fit) -> f64| {
-        Estimate::of_profile(&tried.iter().map(|fit| (of(fit), fit.log)).collect::<Vec<_>>())
+    };
+    let purity = profile(|fit| fit.purity, LEAST[0], [0.0, 1.0]);
+    let ploidy = profile(|fit| fit.ploidy, LEAST[1], [0.0, f64::INFINITY]);
+    let lost: Vec<f64> = near.iter().filter(likely).map(|fit| fit.lost).collect();
+    let wide = |of: Estimate| of.high - of.low;
+    let spread = lost.iter().copied().fold(0.0, f64::max) - lost.iter().copied().fold(1.0, f64::min);
+    let also: Vec<Other> = kinds
+        .iter()
+        .filter(|fit| fit.log > best.log - BESIDE)
+        .filter(|fit| (fit.purity - best.purity).abs() > 0.05 || (fit.ploidy - best.ploidy).abs() > 0.2)
+        .map(|fit| Other { purity: fit.purity, ploidy: fit.ploidy, lost: fit.lost, less: best.log - fit.log })
+        .collect();
+    let even = best.even > 0.98;
+    let few = purity.low < HARDLY;
+    let told = wide(purity) <= WIDEST[0] && !few;
+    let word = match (told, even, also.is_empty()) {
+        (false, false, _) if few => {
+            "so few cells are the tumour's, or of so little of its genome copies differ, that purity cannot be told"
+        }
+        (false, true, _) => "two copies everywhere, and too few changes to tell purity from",
+        (false, ..) => "more than one answer: several combinations of copies explain it as well",
+        (true, true, _) => "two copies everywhere, as far as can be told: purity is that of the changes",
+        (true, false, true) => "as copies have it",
+        (true, false, false) => "other combinations of copies explain it not much worse",
     };
     Clone {
-        purity: profile(|fit| fit.purity),
-        ploidy: profile(|fit| fit.ploidy),
-        lost: Some(best.lost),
-        ..none
-    }
-}
-
-/// The variance of the balance of two alleles in the normal, where it is one half, over that of draws; 1 at least. Of draws as those who chose the sites
-/// have left them: a quarter of the reads for each allele, and three.
-fn variability(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
-    let (mut found, mut expected) = (0.0, 0.0);
-    let mut by_depth: Vec<u64> = Vec::new();
-    for [a, b] in normal {
-        let depth = (a + b) as usize;
-        if by_depth.len() <= depth {
-            by_depth.resize(depth + 1, 0);
-        }
-        by_depth[depth] += 1;
-        found += (f64::from(a) - f64::from(b)).powi(2) / 4.0;
-    }
-    let logs = log_factorials(by_depth.len());
-    for (n, sites) in by_depth.iter().enumerate().filter(|(_, sites)| **sites > 0) {
-        let (mut sum, mut all) = (0.0, 0.0);
-        for k in (0..=n).filter(|k| 4 * k.min(&(n - k)) >= n && *k.min(&(n - k)) >= 3) {
-            let chance = (logs[n] - logs[k] - logs[n - k] - n as f64 * std::f64::consts::LN_2).exp();
-            sum += chance * (k as f64 - n as f64 / 2.0).powi(2);
-            all += chance;
-        }
-        expected += *sites as f64 * sum / f64::max(all, f64::MIN_POSITIVE);
-    }
-    if expected > 0.0 { f64::max(found / expected, 1.0) } else { 1.0 }
-}
-
-/// Fewest reads of a change.
-const LEAST: u32 = 4;
-
-struct Model {
-    logs: Vec<f64>,
-    seen: Vec<Seen>,
-    changes: Vec<[u32; 2]>,
-    /// How many times more the balance of alleles varies than chance alone would have it.
-    variable: f64,
-    /// Reads of the normal that each unit of shape stands for.
-    each: f64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Fit {
-    purity: f64,
-    /// Reads of the tumour for each of the normal where both have two copies.
-    diploid: f64,
-    log: f64,
-    ploidy: f64,
-    lost: f64,
-    even: f64,
-}
-
-impl Model {
-    fn binomial(&self, k: u32, n: u32, p: f64) -> f64 {
-        self.choose(k, n) + f64::from(k) * p.max(1e-12).ln() + f64::from(n - k) * (1.0 - p).max(1e-12).ln()
-    }
-
-    /// The likeliest weights of the states with such a purity and depth of two copies, and how likely all is then.
-    fn fit(&self, purity: f64, diploid: f64) -> Fit {
-        let healthy = 1.0 - purity;
-        let kinds: Vec<(f64, f64)> = STATES
-            .iter()
-            .map(|state| {
-                let [a, b] = state.map(|copies| purity * f64::from(copies) + healthy);
-                // A wrong base now and then.
-                ((b / (a + b).max(1e-9)).clamp(0.002, 0.5), diploid * (a + b) / 2.0)
-            })
-            .collect();
-        // Logarithms, relative to the best of each stretch.
-        let mut logs: Vec<([f64; STATES.len()], f64, f64)> = Vec::with_capacity(self.seen.len());
-        for s in &self.seen {
-            let mut chances = [0.0; STATES.len()];
-            for (chance, &(minor, ratio)) in chances.iter_mut().zip(&kinds) {
-                let (ln, no) = (minor.ln(), (1.0 - minor).ln());
-                let mut balance = 0.0;
-                for &[rare, all] in &s.alleles {
-                    // As if of fewer reads, which chance alone would vary so.
-                    let (a, b) = (f64::from(rare) / self.variable, f64::from(all - rare) / self.variable);
-                    let [one, other] = [a * ln + b * no, b * ln + a * no];
-                    let choose = self.choose(rare, all);
-                    let more = one.max(other);
-                    balance += choose
-                        + if 2 * rare == all {
-                            one
-                        } else {
-                            more + (1.0 + (one.min(other) - more).exp()).ln()
-                        };
-                }
-                *chance = balance / 2.0 + self.depth(s, ratio);
-            }
-            let odd: f64 =
-                s.alleles.iter().map(|[_, all]| (2.0 / f64::from(all + 2)).ln() / 2.0).sum::<f64>()
-                    - (3.0 * s.tumour + 1.0).ln();
-            let best = chances.iter().copied().fold(odd, f64::max);
-            logs.push((chances.map(|chance| (chance - best).exp()), (odd - best).exp(), best));
-        }
-        let mut weights = [1.0 / STATES.len() as f64; STATES.len()];
-        let all: f64 = self.seen.iter().map(|s| s.weight).sum();
-        let mut log = 0.0;
-        for _ in 0..ROUNDS {
-            let mut sums = [1e-3; STATES.len()];
-            log = 0.0;
-            for (s, (chances, odd, best)) in self.seen.iter().zip(&logs) {
-                let parts: [f64; STATES.len()] = std::array::from_fn(|i| weights[i] * chances[i]);
-                let sum: f64 = parts.iter().sum::<f64>();
-                let total = (1.0 - ODD) * sum + ODD * odd;
-                log += best + total.max(1e-300).ln();
-                let share = s.weight * (1.0 - ODD) / total.max(1e-300);
-                sums.iter_mut().zip(parts).for_each(|(a, p)| *a += share * p);
-            }
-            let total: f64 = sums.iter().sum();
-            weights = sums.map(|sum| sum / total);
-        }
-        let copies = |i: usize| f64::from(STATES[i][0] + STATES[i][1]);
-        let ploidy: f64 = (0..STATES.len()).map(|i| weights[i] * copies(i)).sum();
-        let lost = (0..STATES.len()).filter(|&i| STATES[i][1] == 0).map(|i| weights[i]).sum();
-        log += self.changed(purity, &weights);
-        let odd_copies: f64 = (0..STATES.len()).map(|i| weights[i] * (copies(i) - 2.0).abs()).sum();
-        log -= COPIES * odd_copies * (all / 100.0).min(1.0)
-            + 0.5 * weights.iter().filter(|w| **w > 0.02).count() as f64 * all.ln();
-        Fit { purity, diploid, log, ploidy, lost, even: weights[0] }
-    }
-
-    /// Natural logarithm of how likely a stretch's depth is, where the tumour has `ratio` reads for each of the normal. How deep places are in both the normal's
-    /// reads say, and that places differ little: a gamma distribution of which they are a draw.
-    fn depth(&self, seen: &Seen, ratio: f64) -> f64 {
-        // Two sides show the same reads.
-        let (mean, tumour) = (ratio * seen.shape * self.each / 2.0, seen.tumour / 2.0);
-        let variance = (mean + 2.0 * mean * mean / seen.shape + (OFF * mean).powi(2)).max(0.25);
-        let off = tumour - mean;
-        -off * off / (2.0 * variance) - (2.0 * std::f64::consts::PI * variance).ln() / 2.0
-    }
-
-    fn choose(&self, k: u32, n: u32) -> f64 {
-        self.logs[n as usize] - self.logs[k as usize] - self.logs[(n - k) as usize]
-    }
-
-    /// How likely the shares of the changes' reads are.
-    fn changed(&self, purity: f64, weights: &[f64; STATES.len()]) -> f64 {
-        if self.changes.is_empty() {
-            return 0.0;
-        }
-        let mut kinds: Vec<(f64, f64)> = Vec::new();
-        for (state, weight) in STATES.iter().zip(weights).filter(|(_, weight)| **weight > 0.01) {
-            let all = purity * f64::from(state[0] + state[1]) + 2.0 * (1.0 - purity);
-            let most = state[0].max(1);
-            for copies in 1..=most {
-                // Most changes are younger than the copies.
-                let share = if most == 1 {
-                    1.0
-                } else if copies == 1 {
-                    0.65
-                } else {
-                    0.35 / f64::from(most - 1)
-                };
-                kinds.push((purity * f64::from(copies) / all.max(1e-9), weight * share));
-            }
-        }
-        // Of some cells only: any share below that of all.
-        const SUBCLONAL: f64 = 0.12;
-        const ANY: f64 = 0.04;
-        let grid: Vec<f64> = (1..=8).map(|i| purity / 2.0 * f64::from(i) / 8.5).collect();
-        let mut log = 0.0;
-        for &[without, with] in &self.changes {
-            let n = without + with;
-            let at = |share: f64| {
-                let share = share.clamp(1e-4, 0.995);
-                let missed: f64 = (0..LEAST.min(n + 1)).map(|k| self.binomial(k, n, share).exp()).sum();
-                self.binomial(with, n, share).exp() / (1.0 - missed).max(1e-3)
-            };
-            let clonal: f64 = kinds.iter().map(|(share, weight)| weight * at(*share)).sum();
-            let subclonal = grid.iter().map(|share| at(*share)).sum::<f64>() / grid.len() as f64;
-            let chance = (1.0 - SUBCLONAL - ANY) * clonal + SUBCLONAL * subclonal + ANY / f64::from(n + 1);
-            log += chance.max(1e-300).ln();
-        }
-        log
+        purity: told.then_some(purity),
+        ploidy: ((told || even) && wide(ploidy) <= WIDEST[1]).then_some(ploidy),
+        lost: (balanced && (told || even) && spread < 0.1).then_some(best.lost),
+        also,
+        ..none(word)
     }
 }
 
@@ -331,25 +207,140 @@ impl Model {
 mod tests {
     use super::*;
 
-    #[test]
-    fn balances_vary_as_chance_has_it_or_more() {
-        let mut x = 3u64;
-        let mut chance = || {
-            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+    /// Numbers that a seed decides.
+    struct Random(u64);
+
+    impl Random {
+        fn chance(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let x = (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             (x >> 40) as f64 / (1u64 << 24) as f64
-        };
-        // Draws of one half, and of shares that lie about it.
-        for (spread, low, high) in [(0.0, 1.0, 1.08), (0.25, 1.08, 3.0)] {
-            let sites: Vec<[u32; 2]> = (0..20_000)
-                .filter_map(|_| {
-                    let share = 0.5 + spread * (chance() - 0.5);
-                    let one = (0..30).filter(|_| chance() < share).count() as u32;
-                    (4 * one.min(30 - one) >= 30).then_some([one, 30 - one])
-                })
-                .collect();
-            let variable = variability(sites.into_iter());
-            assert!((low..high).contains(&variable), "{spread}: {variable}");
         }
-        assert_eq!(variability(std::iter::empty()), 1.0);
+
+        fn poisson(&mut self, mean: f64) -> u32 {
+            let (least, mut product, mut n) = ((-mean).exp(), self.chance(), 0);
+            while product > least {
+                product *= self.chance();
+                n += 1;
+            }
+            n
+        }
+    }
+
+    /// A sample of a tumour: copies of each sequence of 300,000 bases, of `depth` molecules, with a site of two alleles each `apart` bases and `changes` of its own
+    /// in each sequence, each in all copies of an allele or in one.
+    struct Made {
+        het: Vec<(Site, Place)>,
+        deep: Vec<(Deep, Place)>,
+        changes: Vec<Change>,
+    }
+
+    fn made(states: &[[u32; 2]], purity: f64, apart: usize, changes: u32, seed: u64) -> Made {
+        const LENGTH: u32 = 300_000;
+        const DEPTH: f64 = 14.0;
+        let mut random = Random(seed);
+        let mut made = Made { het: Vec::new(), deep: Vec::new(), changes: Vec::new() };
+        for (contig, copies) in (0..).zip(states) {
+            let alleles = copies.map(|n| purity * f64::from(n) + 1.0 - purity);
+            let all = alleles[0] + alleles[1];
+            for at in (0..LENGTH).step_by(150) {
+                let depth = [random.poisson(DEPTH), random.poisson(DEPTH * all / 2.0)];
+                made.deep.push((Deep { root: 0, depth }, Some((contig, at))));
+            }
+            for at in (70..LENGTH).step_by(apart) {
+                let normal = [0, 1].map(|_| random.poisson(DEPTH / 2.0));
+                let turned = usize::from(random.chance() < 0.5);
+                let tumour = [turned, 1 - turned].map(|i| random.poisson(DEPTH * alleles[i] / 2.0));
+                let (a, b) = (normal[0].min(normal[1]), normal[0] + normal[1]);
+                if b >= 8 && tumour[0] + tumour[1] >= 8 && a >= 3 && 4 * a >= b {
+                    let site = serde_json::json!({"hash": 0, "root": 0, "normal": normal, "tumour": tumour});
+                    made.het.push((serde_json::from_value(site).expect("a site"), Some((contig, at))));
+                }
+            }
+            for i in 0..changes {
+                let with = if i % 2 == 0 { copies[0].max(1) } else { 1 };
+                let mean = DEPTH * purity * f64::from(with) / 2.0;
+                let [with, without] = [mean, DEPTH * all / 2.0 - mean].map(|mean| random.poisson(mean));
+                made.changes
+                    .push(Change { place: Some((contig, 1_000 * i + 500)), molecules: [without, with] });
+            }
+        }
+        made
+    }
+
+    fn told(made: &Made) -> Clone {
+        let Made { het, deep, changes } = made;
+        clone(&Seen { het, deep, changes, called: true, usual: 14.0, bases: 29 })
+    }
+
+    #[track_caller]
+    fn assert_about(found: Option<Estimate>, truth: f64, off: f64, what: &str) {
+        let found = found.unwrap_or_else(|| panic!("{what}: nothing is told"));
+        assert!((found.value - truth).abs() <= off, "{what}: {truth} is told as {found:?}");
+        assert!(
+            found.low <= truth + 0.01 && truth - 0.01 <= found.high,
+            "{what}: {truth} is not in {found:?}"
+        );
+    }
+
+    #[test]
+    fn purity_ploidy_and_losses_are_those_of_the_mixture() {
+        let lost_and_gained =
+            [[1, 1], [2, 1], [1, 0], [2, 0], [1, 1], [2, 1], [1, 1], [1, 0], [2, 2], [1, 1]];
+        let gained = [[1, 1], [2, 1], [2, 1], [1, 1], [2, 1], [1, 1], [3, 1], [2, 1], [1, 1], [1, 1]];
+        let doubled = [[2, 2], [3, 2], [2, 0], [2, 1], [2, 2], [4, 2], [2, 2], [1, 0], [2, 2], [3, 2]];
+        for (name, states) in [("mixed", lost_and_gained), ("gained", gained), ("doubled", doubled)] {
+            let sum = |of: fn(&[u32; 2]) -> f64| states.iter().map(of).sum::<f64>() / states.len() as f64;
+            let ploidy = sum(|s| f64::from(s[0] + s[1]));
+            let lost = sum(|s| f64::from(u8::from(s[1] == 0)));
+            for (purity, seed) in [(0.3, 11), (0.5, 12), (0.65, 13), (0.8, 14), (0.95, 15)] {
+                let found = told(&made(&states, purity, 1_000, 8, seed));
+                let what = format!("{name}, {purity}");
+                assert_about(found.purity, purity, 0.03, &what);
+                assert_about(found.ploidy, ploidy, 0.1, &what);
+                assert!(found.lost.is_some_and(|share| (share - lost).abs() < 0.05), "{what}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_copies_changes_tell_and_without_either_nothing_does() {
+        let even = [[1, 1]; 8];
+        let found = told(&made(&even, 0.7, 1_000, 30, 21));
+        assert_about(found.purity, 0.7, 0.06, "even");
+        assert_about(found.ploidy, 2.0, 0.03, "even");
+        let found = told(&made(&even, 0.7, 1_000, 0, 22));
+        assert_eq!((found.purity, found.lost), (None, Some(0.0)));
+        assert!(found.word.contains("too few changes"), "{}", found.word);
+        // No tumour at all.
+        assert_eq!(told(&made(&even, 0.0, 1_000, 0, 23)).purity, None);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not() {
+        let states = [[1, 1], [2, 1], [1, 0], [2, 1], [1, 1], [1, 1]];
+        // An inbred mouse: what is lost cannot be known.
+        let inbred = told(&made(&states, 0.6, 1_000_000, 30, 31));
+        assert_eq!((inbred.sites < 150, inbred.lost), (true, None));
+        // Copies without the lowest state and without changes: as pure a tumour that was doubled looks the same.
+        let twins = made(&[[2, 2], [3, 2], [2, 1], [2, 2], [3, 2], [2, 2]], 0.7, 600, 0, 32);
+        let found = told(&twins);
+        let all: Vec<f64> =
+            found.purity.iter().map(|p| p.value).chain(found.also.iter().map(|o| o.purity)).collect();
+        assert!(all.iter().any(|p| (p - 0.7).abs() < 0.05) || found.purity.is_none(), "{found:?}");
+        // Four copies in healthy cells: alleles are one and three.
+        let mut four = made(&states, 0.6, 500, 0, 33);
+        let mut random = Random(5);
+        for (site, _) in &mut four.het {
+            let a = (0..16).filter(|_| random.chance() < 0.25).count().clamp(4, 12) as u32;
+            site.normal = [a, 16 - a];
+        }
+        let found = told(&four);
+        assert_eq!((found.purity, found.ploidy), (None, None));
+        assert!(found.word.contains("more than two copies"), "{}", found.word);
+        // Nobody knows what lies side by side.
+        let mut loose = made(&states, 0.6, 1_000, 0, 34);
+        loose.deep.iter_mut().for_each(|(_, place)| *place = None);
+        assert!(told(&loose).word.contains("without a reference"));
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::genome::Genome;
+use crate::sequencing::is_default;
 use crate::site::{Site, TRIES, no_room};
 use crate::small::{Kind, SmallMaker};
 use crate::somatic::{LONGEST_INDEL, SHORTEST_SV, left_aligned};
@@ -21,11 +22,24 @@ pub struct CopyParams {
     pub amplified_copies: Vec<usize>,
     /// Spans of 20–200 kb that are lost on one haplotype.
     pub losses: usize,
+    /// The genome was doubled as a whole before contigs were lost and gained.
+    #[serde(skip_serializing_if = "is_default")]
+    pub doubled: bool,
+    /// Probability that a haplotype of a contig is lost or gained once more in one subclone only, of those that there are.
+    #[serde(skip_serializing_if = "is_default")]
+    pub subclonal: f64,
 }
 
 impl Default for CopyParams {
     fn default() -> Self {
-        CopyParams { aneuploidy: 0.0, amplifications: 0, amplified_copies: vec![10, 30, 100], losses: 0 }
+        CopyParams {
+            aneuploidy: 0.0,
+            amplifications: 0,
+            amplified_copies: vec![10, 30, 100],
+            losses: 0,
+            doubled: false,
+            subclonal: 0.0,
+        }
     }
 }
 
@@ -52,7 +66,8 @@ const DELETED: (usize, usize) = (SHORTEST_SV, 300);
 /// Sets the copy numbers of a tumour without variants. Amplified spans get small variants of their own: three SNVs, two
 /// indels and a deletion each.
 pub fn place(site: &mut Site, params: &CopyParams) -> Result<()> {
-    whole_chromosomes(site, params.aneuploidy);
+    whole_chromosomes(site, params.aneuploidy, if params.doubled { 2 } else { 1 });
+    in_subclones(site, params.subclonal);
     let wanted = params.amplifications;
     // Finding the genome's tandem repeats takes its time.
     let maker = (wanted > 0).then(|| SmallMaker::new(site.genome, site.ground));
@@ -87,13 +102,14 @@ pub fn aneuploid(genome: &Genome, tumour: &Tumour) -> Vec<Aneuploid> {
     genome.names.iter().enumerate().filter_map(contig).collect()
 }
 
-fn whole_chromosomes(site: &mut Site, share: f64) {
+/// Sets how often each chromosome is there: as `usual`, or once more or less.
+fn whole_chromosomes(site: &mut Site, share: f64, usual: usize) {
     for contig in 0..site.genome.seqs.len() {
         let there = site.tumour.ploidy.haplotypes(contig);
-        let mut copies = [1, 1];
+        let mut copies = [usual; 2];
         for haplotype in &mut copies {
             if site.rng.chance(share) {
-                *haplotype = if site.rng.chance(0.5) { 2 } else { 0 };
+                *haplotype = if site.rng.chance(0.5) { usual + 1 } else { usual - 1 };
             }
         }
         for (copies, there) in copies.iter_mut().zip(there) {
@@ -105,6 +121,29 @@ fn whole_chromosomes(site: &mut Site, share: f64) {
         for pair in &mut site.tumour.karyotypes {
             for (karyotype, copies) in pair.iter_mut().zip(copies) {
                 karyotype.set_copies(contig, copies);
+            }
+        }
+    }
+}
+
+/// Changes how often some chromosomes are there in one subclone each; one copy of each contig stays.
+fn in_subclones(site: &mut Site, share: f64) {
+    let subclones = site.tumour.karyotypes.len() - 1;
+    if share <= 0.0 || subclones == 0 {
+        return;
+    }
+    for contig in 0..site.genome.seqs.len() {
+        for haplotype in 0..2 {
+            let pair = &site.tumour.karyotypes[0];
+            let [own, other] = [haplotype, 1 - haplotype].map(|h| pair[h].copies()[contig]);
+            if own == 0 || !site.rng.chance(share) {
+                continue;
+            }
+            let clone = 1 + site.rng.below(subclones);
+            let copies = if site.rng.chance(0.5) || other == 0 && own == 1 { own + 1 } else { own - 1 };
+            let there = site.tumour.karyotypes[clone][1 - haplotype].copies()[contig];
+            if copies + there > 0 {
+                site.tumour.karyotypes[clone][haplotype].set_copies(contig, copies);
             }
         }
     }

@@ -113,6 +113,16 @@ impl Karyotype {
         rows.map(|(row, &copies)| (copies as f64 - 1.0) * pieces(row)).sum()
     }
 
+    /// Every stretch of the reference that is there, with how often its chromosome is.
+    pub fn stretches(&self) -> impl Iterator<Item = (Span, usize)> + '_ {
+        self.chromosomes.iter().zip(&self.copies).flat_map(|(row, &copies)| {
+            row.iter().filter_map(move |piece| match piece.content {
+                Content::Reference(span) => Some((span, copies)),
+                Content::Novel(_) => None,
+            })
+        })
+    }
+
     /// How often a base of the reference is there: in `(all, late)` pieces, chromosomes times their copies.
     pub fn occurrences(&self, at: Cut) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);

@@ -37,6 +37,7 @@ mod samples;
 mod sequencing;
 mod recurrent;
 mod truth;
+mod content;
 mod pipeline;
 
 pub mod evaluate;

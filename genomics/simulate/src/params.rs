@@ -176,6 +176,7 @@ impl Params {
             self.somatic.tandem_share,
             self.germline.homozygous_share,
             self.copies.aneuploidy,
+            self.copies.subclonal,
             self.foreign.tumor,
             self.foreign.normal,
             self.capture.as_ref().map_or(0.0, |c| c.off_target),

@@ -6,6 +6,7 @@ use genuma_work::publish::{AtomicFile, Set};
 use serde::Serialize;
 
 use crate::cells::Cells;
+use crate::content::Content;
 use crate::copies::{self, Aneuploid};
 use crate::error::{Error, Result};
 use crate::foreign::{self, Kin};
@@ -48,6 +49,8 @@ pub struct Summary {
     /// Contigs of which tumour cells do not have two copies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aneuploid: Vec<Aneuploid>,
+    /// Copies of the genome in tumour cells.
+    pub tumor_content: Content,
     /// Bases of the targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_bases: Option<usize>,
@@ -174,6 +177,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
         tumor_pairs: tumor.pairs,
         normal_pairs: normal.pairs,
         aneuploid: copies::aneuploid(&nuclear, tumour),
+        tumor_content: Content::of(&nuclear, tumour),
         target_bases: targets.as_ref().map(Targets::bases),
         tumor_reads: params.is_dirty().then_some(tumor_reads),
         normal_reads: params.is_dirty().then_some(normal_reads),

@@ -3,11 +3,12 @@
 
 use genuma_pair::facts::{Looked, PairFacts};
 use genuma_pair::interval::Estimate;
+use genuma_pair::tumour;
 use genuma_reads::dna::code;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Change;
+use crate::change::{Change, position};
 use crate::event::{Class, Event};
 use crate::genotype::{Filter, Support};
 use crate::sites;
@@ -92,17 +93,21 @@ impl Portrait {
     ) -> Portrait {
         let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
         let small = |event: &&Event| matches!(event.class, Class::Snv | Class::Mnv | Class::Indel);
-        let changes: Vec<[u32; 2]> = passed()
+        let changes: Vec<tumour::Change> = passed()
             .filter(small)
-            .map(|event| own(event).1)
-            .map(|support| [support.reference, support.alternative])
+            .map(|event| {
+                let (support, at) = (own(event).1, position(&event.calls[0].change));
+                // Without a reference changes lie on contigs of their own.
+                let place = reference.map(|_| (at.0 as u32, at.1 as u32));
+                tumour::Change { place, molecules: [support.reference, support.alternative] }
+            })
             .collect();
         let pair = looked.map(|looked| {
-            let roots: Vec<u64> = looked.het.iter().map(|site| site.root).collect();
-            let places = reference.map(|genome| sites::places(genome, &roots, looked.bases, threads));
+            let places =
+                reference.map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
             looked.finish(&places.unwrap_or_default(), Some(&changes))
         });
-        let purity = pair.as_ref().and_then(|pair| pair.tumour).and_then(|tumour| tumour.purity);
+        let purity = pair.as_ref().and_then(|pair| pair.tumour.as_ref()).and_then(|tumour| tumour.purity);
         let count = passed().filter(small).count() as u64;
         Portrait {
             tumour_in_normal: in_normal(events, purity),

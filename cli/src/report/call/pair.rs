@@ -6,6 +6,7 @@ use genuma_pair::identity::Relation;
 use genuma_pair::interval::Estimate;
 use genuma_pair::library::Library;
 use genuma_pair::roots::SUBSTITUTIONS;
+use genuma_pair::tumour::Other;
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::portrait::Repeats;
 
@@ -156,23 +157,34 @@ fn mixture(rows: &mut Rows, outcome: &Outcome) {
         "Tumour cells",
         [
             or_untold(in_normal, share, few),
-            or_untold(pair.tumour.and_then(|t| t.purity), share, &verdict::why_no_purity(Some(pair))),
+            or_untold(
+                pair.tumour.as_ref().and_then(|t| t.purity),
+                share,
+                &verdict::why_no_purity(Some(pair)),
+            ),
         ],
     );
-    let why = "as purity";
+    let why = &verdict::why_no_purity(Some(pair));
     rows.tumour(
         "Copies of the genome in a tumour cell",
-        or_untold(pair.tumour.and_then(|t| t.ploidy), number, why),
+        or_untold(pair.tumour.as_ref().and_then(|t| t.ploidy), number, why),
     );
     rows.tumour(
         "One parent’s copy lost (LOH)",
-        pair.tumour.and_then(|t| t.lost).map_or_else(
+        pair.tumour.as_ref().and_then(|t| t.lost).map_or_else(
             || untold(why),
             |lost| {
                 if lost < HARDLY { "hardly any".into() } else { format!("{} of the genome", percent(lost)) }
             },
         ),
     );
+    let also = pair.tumour.as_ref().map_or(&[][..], |t| &t.also);
+    if !also.is_empty() {
+        let other =
+            |other: &Other| format!("{} of the cells, {:.2} copies", percent(other.purity), other.ploidy);
+        let all: Vec<String> = also.iter().map(other).collect();
+        rows.tumour("Purity and copies that explain it not much worse", all.join("; "));
+    }
 }
 
 /// Share of the genome below which nothing is lost that a place or two do not make.

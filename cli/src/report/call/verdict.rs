@@ -156,12 +156,13 @@ pub fn why_no_contamination(pair: Option<&PairFacts>) -> &'static str {
 
 /// Why there is nothing of how pure the tumour is.
 pub fn why_no_purity(pair: Option<&PairFacts>) -> String {
-    match pair.map(|pair| (pair.identity.is_pair(), pair.tumour)) {
+    match pair.map(|pair| (pair.identity.is_pair(), pair.tumour.as_ref())) {
         None => "the samples were not compared".into(),
         Some((false, _)) => "the samples are not of one person".into(),
         Some((true, tumour)) => {
-            let [sites, changes] = tumour.map_or([0, 0], |tumour| [tumour.sites, tumour.changes]);
-            format!("too shallow, or too little in {sites} heterozygous places and {changes} changes")
+            let Some(tumour) = tumour else { return "nothing was looked at".into() };
+            let (word, sites, changes) = (&tumour.word, tumour.sites, tumour.changes);
+            format!("{word} ({sites} heterozygous places, {changes} changes)")
         }
     }
 }
@@ -247,7 +248,7 @@ fn tumour_in_normal(pair: Option<&PairFacts>, found: Option<Estimate>) -> Findin
 
 fn purity(pair: Option<&PairFacts>) -> Finding {
     const ABOUT: &str = "Purity";
-    match pair.and_then(|pair| pair.tumour).and_then(|tumour| tumour.purity) {
+    match pair.and_then(|pair| pair.tumour.as_ref()).and_then(|tumour| tumour.purity) {
         None => finding(
             Level::Untold,
             ABOUT,

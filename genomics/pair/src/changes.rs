@@ -1,0 +1,147 @@
+//! The shares of reads that the tumour's own changes have, and what they say of how pure it is.
+
+use crate::segments::{self, Draws, Segment};
+use crate::states::State;
+use crate::tumour::{Change, Place};
+
+/// Shares of reads that are told apart: 0 to 1 in so many steps.
+const STEPS: usize = 2 * segments::STEPS;
+/// Fewest reads of a change.
+pub const LEAST: u32 = 4;
+/// Most changes that are looked at, every other one or less of them if there are more: they tell the purity to a hundredth.
+const MOST: usize = 2_000;
+/// Shares of the changes that only a part of the tumour's cells have: whichever fits. And of those that are none or are where copies are not known.
+const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
+const ANY: f64 = 0.03;
+/// Shares of the cells, in such parts of that of all.
+const PARTS: usize = 8;
+
+/// A change: how likely each share of reads is, the segment where it lies, and how much it counts.
+struct Own {
+    logs: Vec<f32>,
+    /// How likely it is of any share.
+    any: f64,
+    segment: Option<usize>,
+    weight: f64,
+}
+
+/// The tumour's own changes.
+pub struct Changes {
+    all: Vec<Own>,
+    /// How many of them there are.
+    pub count: u64,
+}
+
+impl Changes {
+    /// With where they lie among segments, which are in the order of the genome. Two sides of one place are a root of so many bases apart. The variance of their
+    /// shares is `varies` times the largest there is.
+    pub fn of(changes: &[Change], segments: &[Segment], bases: u32, varies: f64) -> Changes {
+        let mut changes: Vec<&Change> =
+            changes.iter().filter(|change| change.molecules[1] >= LEAST).collect();
+        changes.sort_unstable_by_key(|change| (change.place, change.molecules));
+        let sides = |a: &Change, b: &Change| match (a.place, b.place) {
+            (Some(a), Some(b)) => a.0 == b.0 && a.1.abs_diff(b.1) <= bases + 1,
+            _ => false,
+        };
+        let weights: Vec<f64> = (0..changes.len())
+            .map(|i| {
+                let like = |j: Option<usize>| {
+                    let other = j.and_then(|j| changes.get(j));
+                    f64::from(u8::from(other.is_some_and(|other| sides(changes[i], other))))
+                };
+                1.0 / (1.0 + like(i.checked_sub(1)) + like(Some(i + 1)))
+            })
+            .collect();
+        let count = weights.iter().sum::<f64>().round() as u64;
+        let each = changes.len().div_ceil(MOST).max(1);
+        let chosen = || changes.iter().zip(&weights).step_by(each);
+        let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
+        let draws = Draws::new(deepest as usize, varies);
+        let all = chosen()
+            .map(|(change, weight)| {
+                let logs = logs_of(change.molecules, &draws);
+                let any = logs.iter().map(|log| f64::from(*log).exp()).sum::<f64>() / logs.len() as f64;
+                let segment = segment_of(change.place, segments);
+                Own { logs, any, segment, weight: *weight * each as f64 }
+            })
+            .collect();
+        Changes { all, count }
+    }
+
+    /// How likely their shares are in a tumour of some purity whose segments are in these states; `usual` are states of those that are in none.
+    pub fn log(&self, purity: f64, states: &[&State], usual: &[(&State, f64)]) -> f64 {
+        let of_each: Vec<[Vec<(f64, f64)>; 2]> = states.iter().map(|state| kinds(purity, state)).collect();
+        let mut anywhere = [Vec::new(), Vec::new()];
+        for (state, weight) in usual {
+            let own = kinds(purity, state);
+            let weighted =
+                |kinds: Vec<(f64, f64)>| kinds.into_iter().map(move |(share, w)| (share, w * weight));
+            anywhere.iter_mut().zip(own).for_each(|(all, kinds)| all.extend(weighted(kinds)));
+        }
+        let mut sums = [0.0; SUBCLONAL.len()];
+        for own in &self.all {
+            let kinds = own.segment.map_or(&anywhere, |segment| &of_each[segment]);
+            let chance = |kinds: &Vec<(f64, f64)>| -> f64 {
+                kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum()
+            };
+            let [clonal, partly] = kinds.each_ref().map(chance);
+            for (sum, part) in sums.iter_mut().zip(SUBCLONAL) {
+                let chance = (1.0 - part) * clonal + part * partly;
+                *sum += own.weight * ((1.0 - ANY) * chance + ANY * own.any).max(1e-12).ln();
+            }
+        }
+        sums.into_iter().fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+impl Own {
+    /// Log-likelihood of a share.
+    fn at(&self, share: f64) -> f64 {
+        let at = share.clamp(0.0, 1.0) * STEPS as f64;
+        let from = (at as usize).min(STEPS - 1);
+        let part = at - from as f64;
+        f64::from(self.logs[from]) * (1.0 - part) + f64::from(self.logs[from + 1]) * part
+    }
+}
+
+/// Log-likelihoods of shares of reads, given that the change was seen.
+fn logs_of([without, with]: [u32; 2], draws: &Draws) -> Vec<f32> {
+    let n = (without + with) as usize;
+    (0..=STEPS)
+        .map(|i| {
+            let missed: f64 = (0..(LEAST as usize).min(n)).map(|k| draws.log(i, k, n).exp()).sum();
+            (draws.log(i, with as usize, n) - (1.0 - missed).max(1e-3).ln()) as f32
+        })
+        .collect()
+}
+
+fn segment_of(place: Place, segments: &[Segment]) -> Option<usize> {
+    let (contig, at) = place?;
+    let behind = segments.partition_point(|segment| (segment.place.0, segment.place.1) <= (contig, at));
+    let i = behind.checked_sub(1)?;
+    (segments[i].place.0 == contig).then_some(i)
+}
+
+/// Shares of reads that changes may have in a state, and how likely each is: in all copies of an allele where they are older than these, or in one; and in one of
+/// some of the cells.
+fn kinds(purity: f64, state: &State) -> [Vec<(f64, f64)>; 2] {
+    let [a, b] = state.copies;
+    let each = purity / (purity * (a + b) + 2.0 * (1.0 - purity)).max(1e-9);
+    let mut copies: Vec<(f64, f64)> = Vec::new();
+    if a < 1.5 {
+        copies.push((a.max(1.0), 1.0));
+    } else {
+        copies.push((1.0, 0.45));
+        // Of the two alleles each has half of what is older.
+        let older = 0.5;
+        if b >= 1.5 {
+            copies.extend([(a, older / 2.0), (b, older / 2.0)]);
+        } else {
+            copies.push((a, older));
+        }
+        copies.push((a / 2.0 + 0.5, 0.05));
+    }
+    copies.iter_mut().for_each(|(copies, _)| *copies *= each);
+    let parts = (1..=PARTS).map(|i| (each * i as f64 / (PARTS as f64 + 0.7), 1.0 / PARTS as f64)).collect();
+    [copies, parts]
+}
