@@ -11,7 +11,7 @@ use genuma_pair::facts::PairFacts;
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::sampled::SampleParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Meter, check_lanes};
+use genuma_reads::{Meter, check_lanes_once};
 use genuma_somatic::sites;
 use genuma_work::Watch;
 use genuma_work::clock::process_cost;
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if samples.several() {
         return Err(Usage("one tumour is checked at a time; lanes of it go behind one --tumor".into()).into());
     }
-    check_lanes(&lanes)?;
+    check_lanes_once(&lanes)?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
     let threads = command::all_or(args.threads);
     let (meter, progress) = (Arc::new(Meter::default()), Progress::start());

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::value_parser;
 use genuma_kmers::{CountParams, MAX_SAMPLES, Part, Scattered, Sorted, least_memory};
-use genuma_reads::{Lane, LaneFiles, Meter, check_lanes};
+use genuma_reads::{Lane, LaneFiles, Meter, check_lanes, check_lanes_once};
 use genuma_work::Watch;
 use genuma_work::clock::{Clock, UnitCost, process_cost};
 use tracing::{debug, info};
@@ -59,11 +59,11 @@ const PER_FILE: u64 = 1 << 20;
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub struct Args {
-    /// Reads of the only sample
+    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF; `-` is stdin, and pipes are read as well, unless with --resume
     #[arg(value_name = "FASTQ", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
     /// Reads of the tumour
-    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    #[arg(long, alias = "tumour", value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
     tumor: Vec<PathBuf>,
     /// Reads of the normal
     #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
@@ -197,7 +197,12 @@ impl Args {
         for folder in [self.folder(), &params.work] {
             must_be_folder(folder, &folder.display().to_string())?;
         }
-        check_lanes(&lanes)?;
+        // What is to be resumed is read again.
+        if self.resume {
+            check_lanes(&lanes)?
+        } else {
+            check_lanes_once(&lanes)?
+        }
         let folder = resume::folder(&params.work, &self.out);
         let outputs = [&self.out].into_iter().chain(&self.histogram).chain(&self.json).map(PathBuf::as_path);
         let inputs = lanes.iter().flat_map(Lane::paths);

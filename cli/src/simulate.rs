@@ -105,7 +105,7 @@ pub struct Args {
     germline_svs: usize,
 
     /// Mean coverage of the tumour sample
-    #[arg(long, value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
+    #[arg(long, alias = "depth-tumour", value_name = "X", default_value_t = 30.0, help_heading = "Samples")]
     depth_tumor: f64,
     /// Mean coverage of the normal sample
     #[arg(long, value_name = "X", default_value_t = 30.0, help_heading = "Samples")]

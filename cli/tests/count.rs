@@ -4,7 +4,9 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use common::{genuma, gzip, names, run, scratch};
 
@@ -117,6 +119,64 @@ fn text_and_table_hold_every_kmer() {
     for part in [format!("\"kmers\": {}", expected.len()), format!("\"distinct\": {}", all.len())] {
         assert!(summary.contains(&part), "{part}: {summary}");
     }
+}
+
+/// `genuma count` that reads `input` from its standard input; how it ended.
+fn piped(args: &[&str], input: &str) -> std::process::Output {
+    let mut child = genuma()
+        .arg("count")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // What refuses to read does not read to the end.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("an end")
+}
+
+#[test]
+fn pipes_are_read_once() {
+    let folder = scratch("pipes");
+    let reads = [fastq(0, 400), fastq(1, 300)];
+    let [normal, tumour] = [0, 1].map(|i| write(&folder, &format!("{i}.fq"), &reads[i]));
+    let out = folder.join("x.tsv");
+    let expected = text(["normal", "tumor"], &expected([&reads[0], &reads[1]], 2));
+    for args in [["--normal", name(&normal), "--tumour", "-"], ["--normal", "-", "--tumor", name(&tumour)]] {
+        let input = &reads[usize::from(args[3] == "-")];
+        let ended = piped(&[&args[..], &["-o", name(&out), "-t", "2"]].concat(), input);
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(fs::read_to_string(&out).expect("text"), expected);
+        fs::remove_file(&out).expect("it was there");
+    }
+    // What ends early, holds nothing, or would have to be read twice is told, and nothing is written.
+    let half = &reads[0][..reads[0].len() / 2 - 40];
+    for (args, input, word) in [
+        (&["-"][..], half, "error: "),
+        (&["-"], "", "is empty"),
+        (&["-", "--resume"], &reads[0], "is not a regular file"),
+        (&["-", "-"], &reads[0], "are the same reads"),
+    ] {
+        let ended = piped(&[args, &["-o", name(&out)]].concat(), input);
+        let said = String::from_utf8(ended.stderr).expect("UTF-8");
+        assert!(ended.status.code() == Some(1) && said.contains(word), "{args:?}: {said}");
+        assert_eq!(names(&folder), ["0.fq", "1.fq"]);
+    }
+    // A fault elsewhere is told although the pipe never ends.
+    let broken = write(&folder, "broken.fq", &(reads[1].clone() + &fastq(3, 30_000) + "@r\nACGT\n+\nIII\n"));
+    let mut child = genuma()
+        .args(["count", "--normal", "-", "--tumor", name(&broken), "-t", "2", "-o", name(&out)])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let stdin = child.stdin.take();
+    let said = child.wait_with_output().expect("an end").stderr;
+    let said = String::from_utf8(said).expect("UTF-8");
+    assert!(said.contains("broken.fq: record"), "{said}");
+    drop(stdin);
 }
 
 #[test]

@@ -96,7 +96,8 @@ impl<const REQUIRED: bool> clap::FromArgMatches for Tumours<REQUIRED> {
 
 impl<const REQUIRED: bool> clap::Args for Tumours<REQUIRED> {
     fn augment_args(command: Command) -> Command {
-        let arg = Arg::new(ID).long(ID).value_name("FASTQ").num_args(1..).action(ArgAction::Append);
+        let arg =
+            Arg::new(ID).long(ID).alias("tumour").value_name("FASTQ").num_args(1..).action(ArgAction::Append);
         let arg = arg.value_parser(value_parser!(OsString)).help_heading("Input").help(HELP);
         command.arg(if REQUIRED { arg.required(true) } else { arg.required_unless_present("genome") })
     }

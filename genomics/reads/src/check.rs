@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use crate::error::Error;
+use crate::error::{Error, FileFault};
 use crate::fastq::{Stream, Terms};
 use crate::lane::Lane;
 use crate::pipeline::check_first_batch;
+use crate::source::is_stdin;
 use crate::span::Span;
 use genuma_work::Meter;
 
@@ -22,14 +23,51 @@ const COMPARED: u64 = 1 << 20;
 /// another name, as a link, or as a copy (same size, same first MiB), unless these are slices of one file that share no reads; anything wrong with the first
 /// records of a lane, such as mates that do not match.
 pub fn check_lanes(lanes: &[Lane]) -> Result<(), Error> {
+    check(lanes, false)
+}
+
+/// [`check_lanes`] for work that reads them once: pipes, `-` among them, are welcome, and what is in them is seen when they are read.
+///
+/// # Errors
+/// The same of regular files; a pipe given twice; anything but a file or a pipe.
+pub fn check_lanes_once(lanes: &[Lane]) -> Result<(), Error> {
+    check(lanes, true)
+}
+
+fn check(lanes: &[Lane], pipes: bool) -> Result<(), Error> {
     let meter = Meter::default();
-    for lane in lanes {
+    let (piped, regular): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|lane| pipes && lane.has_pipe());
+    for lane in &regular {
         for (path, span) in lane.parts() {
             Stream::open(path, &meter, &Terms::pairs(span)).map_err(|error| lane.located(error))?;
         }
     }
-    refuse_copies(lanes.iter().flat_map(Lane::parts))?;
-    lanes.iter().try_for_each(check_first_batch)
+    let mut read_once: Vec<&Path> = Vec::new();
+    let mut files: Vec<(&Path, Option<Span>)> = regular.iter().flat_map(|lane| lane.parts()).collect();
+    for (path, span) in piped.iter().flat_map(|lane| lane.parts()) {
+        if may_be_read_again(path)? {
+            files.push((path, span));
+        } else if read_once.contains(&path) {
+            return Err(Error::Twice { first: path.into(), second: path.into() });
+        } else {
+            read_once.push(path);
+        }
+    }
+    refuse_copies(files)?;
+    regular.into_iter().try_for_each(check_first_batch)
+}
+
+/// Whether that is a file and not a pipe.
+fn may_be_read_again(path: &Path) -> Result<bool, Error> {
+    if is_stdin(path) {
+        return Ok(false);
+    }
+    let meta = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
+    match meta.file_type() {
+        kind if kind.is_file() => Ok(true),
+        kind if kind.is_fifo() || kind.is_char_device() => Ok(false),
+        _ => Err(Error::file(path, FileFault::NotRegular)),
+    }
 }
 
 /// Refuses regular files, or stretches of them, that hold the same reads, as far as a look at their size and their first MiB tells.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::source::{is_regular, is_stdin};
 use crate::span::Span;
 
 /// Sample number of the normal (germline) reads.
@@ -112,6 +113,11 @@ impl Lane {
         self.parts().map(|(path, span)| bytes_of(path, span)).sum()
     }
 
+    /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
+    pub(crate) fn has_pipe(&self) -> bool {
+        self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
+    }
+
     /// An error met in a slice, with where its records are counted from.
     pub(crate) fn located(&self, mut error: Error) -> Error {
         let (path, from) = match &mut error {
@@ -130,6 +136,9 @@ impl Lane {
 fn bytes_of(path: &Path, span: Option<Span>) -> Result<u64, Error> {
     if let Some(span) = span {
         return Ok(span.bytes());
+    }
+    if is_stdin(path) {
+        return Ok(0);
     }
     let meta = path.metadata().map_err(|source| Error::Read { path: path.into(), source })?;
     Ok(meta.len())

@@ -42,7 +42,7 @@ mod error;
 pub use genuma_work::Meter;
 
 pub use batch::{Mate, Pair, PairBatch};
-pub use check::check_lanes;
+pub use check::{check_lanes, check_lanes_once};
 pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};
 pub use estimate::Estimate;
 pub use lane::{Lane, LaneFiles, Layout, NORMAL, Slice, TUMOUR, samples};

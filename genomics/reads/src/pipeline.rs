@@ -5,19 +5,23 @@
 //! workers thus decompress the two files of one lane at the same time, more do so on other lanes, and all of them
 //! check, pair and work on their batches without any lock.
 
+use std::io::{self, PipeReader, PipeWriter};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use crate::batch::PairBatch;
 use crate::error::Error;
 use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved, pair_up_single};
+use crate::inflate::Access;
 use crate::lane::{Lane, LaneFiles};
+use crate::span::Span;
 use genuma_work::{Meter, parallel};
 
 /// Calls `work` on every batch of every lane from `threads` threads (at least one), each with a state of its own
 /// made by `init`, and returns the states. Which thread sees which batch, and in which order, changes from run to run. Threads
-/// that the system refuses to start are done without.
+/// that the system refuses to start are done without. Files may be pipes: who reads lanes more than once has refused these by
+/// [`check_lanes`](crate::check_lanes).
 ///
 /// # Errors
 /// The first error, of reading or of `work`, stops all threads and is returned.
@@ -40,8 +44,9 @@ where
     for lane in lanes {
         meter.expect_bytes(lane.bytes()?);
     }
-    let sources: Vec<Source<'_>> = lanes.iter().map(|lane| Source::new(lane, meter)).collect();
-    let stop = AtomicBool::new(false);
+    let (pipes, stop) = Stop::new()?;
+    let sources: Vec<Source<'_>> =
+        lanes.iter().map(|lane| Source::new(lane, meter, Some(pipes.clone()))).collect();
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
 
     let worker = |id: usize| {
@@ -52,7 +57,10 @@ where
         for lane in (0..sources.len()).map(|i| (id + i) % sources.len()) {
             let all = sources[lane].each_batch(&mut hands, &stop, |batch| work(&mut state, batch));
             if let Err(error) = all {
-                stop.store(true, Relaxed);
+                // Pipes that are not read on seem to end.
+                if stop.now() && lanes[lane].has_pipe() {
+                    break;
+                }
                 Failure { lane, record: hands.blocks[0].before(), error }.report(&failure);
                 break;
             }
@@ -68,7 +76,7 @@ where
 
 /// Reads a lane's first batch for what may be wrong with it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
-    Source::new(lane, &Meter::default()).fetch(&mut Hands::default()).map(|_| ())
+    Source::new(lane, &Meter::default(), None).fetch(&mut Hands::default()).map(|_| ())
 }
 
 /// An error and where in the input it was met.
@@ -104,6 +112,8 @@ struct Source<'a> {
     first: Mutex<First<'a>>,
     /// The file of read 2; absent before it is opened and when mates are interleaved.
     second: Mutex<Option<Stream<&'a Meter>>>,
+    /// By which waiting for pipes ends; absent where pipes are refused.
+    pipes: Option<Arc<PipeReader>>,
 }
 
 /// The only or first file of a lane.
@@ -114,17 +124,24 @@ enum First<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(lane: &'a Lane, meter: &'a Meter) -> Self {
-        Source { lane, meter, first: Mutex::new(First::Unopened), second: Mutex::new(None) }
+    fn new(lane: &'a Lane, meter: &'a Meter, pipes: Option<Arc<PipeReader>>) -> Self {
+        Source { lane, meter, first: Mutex::new(First::Unopened), second: Mutex::new(None), pipes }
+    }
+
+    fn terms(&self, span: Option<Span>) -> Terms {
+        Terms {
+            access: Access { pipes: self.pipes.clone(), span, ..Access::default() },
+            ..Terms::pairs(None)
+        }
     }
 
     /// Works on the lane's batches, among other workers, until there are none left or all have to stop.
-    fn each_batch<E, W>(&self, hands: &mut Hands, stop: &AtomicBool, mut work: W) -> Result<(), E>
+    fn each_batch<E, W>(&self, hands: &mut Hands, stop: &Stop, mut work: W) -> Result<(), E>
     where
         E: From<Error>,
         W: FnMut(&PairBatch) -> Result<(), E>,
     {
-        while !stop.load(Relaxed) && self.fetch(hands)? {
+        while !stop.is_now() && self.fetch(hands)? {
             self.meter.add_pairs(hands.batch.len() as u64);
             work(&hands.batch)?;
         }
@@ -188,24 +205,49 @@ impl<'a> Source<'a> {
         let path = match &self.lane.files {
             LaneFiles::Interleaved(path) | LaneFiles::Single(path) => path,
             LaneFiles::Pair(path, mates) => {
-                *lock(&self.second) = Some(Stream::open(mates, self.meter, &Terms::pairs(two))?);
+                *lock(&self.second) = Some(Stream::open(mates, self.meter, &self.terms(two))?);
                 path
             }
         };
-        let stream = Box::new(Stream::open(path, self.meter, &Terms::pairs(one))?);
+        let stream = Box::new(Stream::open(path, self.meter, &self.terms(one))?);
         // Blocks of mates have to hold the same records, so bytes do not count.
         let limit = Limit { records: stream.block_records(), bytes: usize::MAX };
         Ok(First::Open { stream, limit })
     }
 }
 
+/// Whether all workers are to stop, and what wakes those that wait for a pipe.
+struct Stop {
+    now: AtomicBool,
+    wake: Mutex<Option<PipeWriter>>,
+}
+
+impl Stop {
+    /// Not yet; and the end of a pipe that shuts when it is time.
+    fn new() -> Result<(Arc<PipeReader>, Stop), Error> {
+        let (end, wake) = io::pipe().map_err(Error::Named)?;
+        Ok((Arc::new(end), Stop { now: AtomicBool::new(false), wake: Mutex::new(Some(wake)) }))
+    }
+
+    fn is_now(&self) -> bool {
+        self.now.load(Relaxed)
+    }
+
+    /// Stops all; whether they were to stop before.
+    fn now(&self) -> bool {
+        let before = self.now.swap(true, Relaxed);
+        drop(lock(&self.wake).take());
+        before
+    }
+}
+
 /// Tells the other workers to stop when its own thread panics.
-struct StopOnPanic<'a>(&'a AtomicBool);
+struct StopOnPanic<'a>(&'a Stop);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.store(true, Relaxed);
+            self.0.now();
         }
     }
 }
