@@ -1,6 +1,7 @@
 //! `genuma table`: what several tables of k-mers have together, and what one has of its own.
 
 mod ahead;
+mod cuts;
 mod estimate;
 mod info;
 mod merge;
@@ -25,18 +26,18 @@ use crate::count::outputs::{Target, heed_interruption, spec};
 use crate::failure::{Usage, must_be_folder};
 use crate::note::{Made, Note};
 use crate::{command, sizes};
-use ahead::Entries;
-use merge::NONE;
+use ahead::{Feed, READERS};
+use cuts::Stretch;
+use merge::{Entries, Merger, NONE};
 use rule::{Counts, Operation, Rule};
+use write::Out;
 
 /// Bytes of the process beside what tables are read and written in, ...
 const BASE: u64 = 40 << 20;
-/// ... and for each thread.
-const PER_THREAD: u64 = 2 << 20;
-/// Pieces that a table is read in: the most pages of one, and the fewest.
-const PAGES: (u64, u64) = (256, 4);
-/// A piece as it is read, and twice as it is unpacked.
-const COPIES: u64 = 3;
+/// ... and for each thread, with what it writes from.
+const PER_THREAD: u64 = 3 << 20;
+/// Pages of all tables together in a stretch, at most where none of them has less than one.
+const PAGES: u64 = 512;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
@@ -73,7 +74,7 @@ enum What {
 
 /// Combine tables into one.
 ///
-/// Tables have to be of one k. They are read once, in order, each page of them checked; of memory a few MiB a table and
+/// Tables have to be of one k. They are read once, in order, each page of them checked; of memory some MiB a thread and
 /// a filter of 12 bits a k-mer of the result are used. The same tables give the same bytes, whatever the threads and the
 /// memory.
 #[derive(Debug, clap::Args)]
@@ -311,9 +312,22 @@ impl Limits {
     }
 }
 
-/// Pages of each piece of so many tables in so many bytes of memory; no more than any table has is held.
-fn pages(tables: usize, memory: u64) -> u64 {
-    (memory / 2 / (tables as u64 * COPIES * PAGE)).clamp(PAGES.1, PAGES.0)
+/// Stretches for which there is room at a time.
+fn slots(threads: usize) -> usize {
+    threads + READERS + 1
+}
+
+/// How often the bytes of a stretch are held: as they were read, and by each thread unpacked, half merged and merged.
+fn copies(threads: usize) -> u64 {
+    (slots(threads) + 3 * threads) as u64
+}
+
+/// Most pages of each table in a stretch, where there are so many bytes for all: by the tables' sizes, so that they go on together.
+fn steps(scans: &[Scan], threads: usize, memory: u64) -> Vec<u64> {
+    let all: u64 = scans.iter().map(Scan::pages).sum();
+    let room = (memory / 2 / (copies(threads) * PAGE)).min(PAGES);
+    let step = |scan: &Scan| u128::from(room) * u128::from(scan.pages()) / u128::from(all.max(1));
+    scans.iter().map(|scan| (step(scan) as u64).max(1)).collect()
 }
 
 impl Means {
@@ -322,7 +336,7 @@ impl Means {
         let threads = command::all_or(self.threads);
         let memory = self.memory.map_or_else(budget::usual, budget::at_most_all);
         let reserve = BASE + PER_THREAD * threads as u64;
-        let least = reserve + (16 << 20) + 2 * tables as u64 * COPIES * PAGES.1 * PAGE;
+        let least = reserve + (16 << 20) + 2 * tables as u64 * copies(threads) * PAGE;
         if memory < least {
             let (have, need) = (sizes::show(memory), sizes::show(least));
             return Err(Usage(format!(
@@ -335,10 +349,10 @@ impl Means {
 
 /// Opens tables, all of one k.
 fn open(paths: &[PathBuf], means: Means) -> anyhow::Result<Vec<Table>> {
-    let pages = pages(paths.len(), means.room(paths.len())?) as usize;
+    means.room(paths.len())?;
     let mut tables = Vec::<Table>::with_capacity(paths.len());
     for path in paths {
-        let scan = Scan::open(path, pages)?;
+        let scan = Scan::open(path)?;
         let note = note_of(&scan)?;
         if let Some(first) = tables.first()
             && first.note.k != note.k
@@ -443,31 +457,38 @@ impl Job<'_> {
         heed_interruption(None);
         let n = tables.len();
         let room = means.room(n)?;
-        let mut scans: Vec<Scan> = tables.into_iter().map(|table| table.scan).collect();
+        let scans: Vec<Scan> = tables.into_iter().map(|table| table.scan).collect();
         let all: u64 = scans.iter().map(Scan::len).sum();
         let expected = match target {
-            Target::Table(_) => estimate::kept(&rule, &mut scans)?,
+            Target::Table(_) => estimate::kept(&rule, &scans)?,
             Target::Text(_) => 0,
         };
-        let memory = room - n as u64 * COPIES * pages(n, room) * PAGE;
-        let spec = genuma_flash::Spec { memory, ..spec(&note, all, expected)? };
-        let (mut writing, writer) = write::begin(&target, &note, spec)?;
         let threads = command::all_or(means.threads);
-        let done = std::thread::scope(|scope| -> anyhow::Result<write::Done> {
-            let writer =
-                std::thread::Builder::new().name("write".to_owned()).spawn_scoped(scope, || writer.run())?;
-            let sources = ahead::read(scope, scans, threads)?;
-            let sources = sources.into_iter().map(|source| (source, Entries::default())).collect();
-            let merged = merge::merge(&rule, sources, |block| {
-                if writing.take(block) { Ok(()) } else { Err(Stopped::Written) }
-            });
-            drop(writing);
-            let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            match merged {
-                // The writer says why.
-                Ok(()) | Err(Stopped::Written) => written,
-                Err(Stopped::Read(error)) => Err(error.into()),
-            }
+        let steps = steps(&scans, threads, room);
+        let held = copies(threads) * steps.iter().sum::<u64>() * PAGE;
+        let spec = genuma_flash::Spec { memory: room.saturating_sub(held), ..spec(&note, all, expected)? };
+        let feed = Feed::new(&scans, &steps, slots(threads))?;
+        let ((), done) = write::all(&target, &note, spec, threads, |out| {
+            std::thread::scope(|scope| {
+                for _ in 0..READERS {
+                    std::thread::Builder::new()
+                        .name("read".to_owned())
+                        .spawn_scoped(scope, || feed.read())?;
+                }
+                let work = || combine(&rule, &scans, &feed, &out);
+                let begun = (0..threads).map(|_| {
+                    std::thread::Builder::new().name("combine".to_owned()).spawn_scoped(scope, work)
+                });
+                let begun: Vec<_> = begun.collect();
+                let ended = begun.into_iter().map(|thread| {
+                    thread.map_err(anyhow::Error::from).and_then(|thread| {
+                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    })
+                });
+                let ended: Vec<anyhow::Result<()>> = ended.collect();
+                feed.stop();
+                ended.into_iter().collect()
+            })
         })?;
         let mut set = Set::default();
         set.add(done.file);
@@ -486,18 +507,38 @@ impl Job<'_> {
     }
 }
 
-/// Why merging stopped before its end.
-enum Stopped {
-    /// A table is damaged.
-    Read(genuma_flash::Error),
-    /// Nobody writes any more.
-    Written,
-}
-
-impl From<genuma_flash::Error> for Stopped {
-    fn from(error: genuma_flash::Error) -> Self {
-        Stopped::Read(error)
+/// Combines stretches as they come, in one of several threads.
+fn combine(rule: &Rule, scans: &[Scan], feed: &Feed<'_>, out: &Out<'_, '_>) -> anyhow::Result<()> {
+    let mut writer = out.writer()?;
+    let mut merger = Merger::default();
+    let mut pieces: Vec<Entries> = vec![Entries::default(); scans.len()];
+    let mut ranges = vec![0..0; scans.len()];
+    while let Some((number, slot)) = feed.next() {
+        let unpacked = slot.and_then(|slot| {
+            let Stretch { low, high, ref shares } = slot.stretch;
+            for (table, scan) in scans.iter().enumerate() {
+                let piece = &mut pieces[table];
+                piece.clear();
+                scan.unpack(&slot.raw[table], &shares[table].firsts, piece)?;
+                ranges[table] = estimate::range_of(piece, low, high);
+            }
+            feed.give_back(slot);
+            Ok(())
+        });
+        if let Err(error) = unpacked {
+            // Of several faults the first is told, whichever was found first.
+            let first = writer.stop(number);
+            feed.stop();
+            return if first { Err(error.into()) } else { Ok(()) };
+        }
+        merger.merge(rule, &mut pieces, &ranges);
+        if !writer.add(number, &merger.runs(), rule.samples) {
+            feed.stop();
+            return Ok(());
+        }
     }
+    writer.finish();
+    Ok(())
 }
 
 /// Fails when the output is a table that is read.

@@ -18,7 +18,7 @@ const LEAST: u32 = 2;
 /// It cannot be read, is none, is of another k, or is of fewer normals than are to have what recurs.
 pub fn open(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<Panel> {
     let (path, least) = (table.display(), least.unwrap_or(LEAST));
-    let scan = Scan::open(table, 1)?;
+    let scan = Scan::open(table)?;
     let make = "make one with `genuma table union --counts samples`";
     let note = Note::read(scan.note()).filter(|note| note.value_bytes() == scan.value_bytes());
     let Some((note, of)) = note.and_then(|note| note.panel_of().map(|of| (note, of))) else {

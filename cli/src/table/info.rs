@@ -17,7 +17,7 @@ pub struct Args {
 
 /// Prints.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let scan = Scan::open(&args.table, 1)?;
+    let scan = Scan::open(&args.table)?;
     let note = note_of(&scan)?;
     let mut lines = vec![
         ("k", note.k.to_string()),

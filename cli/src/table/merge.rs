@@ -1,9 +1,10 @@
-//! Sorted tables → their k-mers in order, each once, with the counts that a rule makes of those in the tables.
+//! Stretches of sorted tables → their k-mers in order, each once, with the counts that a rule makes of those in the tables.
 
-use genuma_flash::Error;
+use std::ops::Range;
+
+use genuma_flash::Piece;
 use genuma_machine::processor::Vectors;
 
-use super::ahead::{Entries, Source};
 use super::rule::{self, Counts, Operation, Rule, Way};
 
 /// No k-mer: canonical ones have an A or a C where they begin or end.
@@ -12,230 +13,383 @@ pub const NONE: u64 = u64::MAX;
 /// Keys that are compared at once.
 const LANES: usize = 8;
 
-/// K-mers that are handed over together.
-pub const AT_ONCE: usize = 1 << 14;
+/// Entries of a table with their counts.
+pub type Entries = Piece<u32>;
 
-/// A table that is gone through.
-#[derive(Debug)]
-struct Input {
-    source: Source,
-    entries: Entries,
-    /// The entry that comes next.
-    at: usize,
-    samples: usize,
+/// K-mers in order and their counts, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    pub keys: &'a [u64],
+    pub counts: &'a [u32],
 }
 
-impl Input {
-    /// The k-mer that comes next, [`NONE`] when there is none.
-    #[inline(always)]
-    fn key(&mut self) -> Result<u64, Error> {
-        match self.entries.keys.get(self.at) {
-            Some(&key) => Ok(key),
-            None => self.turn(),
-        }
-    }
-
-    #[cold]
-    fn turn(&mut self) -> Result<u64, Error> {
-        self.at = 0;
-        self.source.next(&mut self.entries)?;
-        Ok(self.entries.keys.first().copied().unwrap_or(NONE))
-    }
-
-    /// The k-mers of the piece that are left and their counts, of one sample: [`NONE`] alone where the table has ended, which is never gone past.
-    #[inline(always)]
-    fn left(&self) -> (&[u64], &[u32]) {
-        match self.entries.keys.get(self.at..) {
-            Some(keys @ [_, ..]) => (keys, &self.entries.values[self.at..]),
-            _ => (&[NONE], &[0]),
-        }
-    }
-
-    /// The counts of the k-mer that comes next.
-    #[inline(always)]
-    fn counts(&self) -> &[u32] {
-        &self.entries.values[self.at * self.samples..][..self.samples]
-    }
-}
-
-/// K-mers that a merge makes, waiting to be taken.
+/// K-mers that were made. What lies behind those is of no meaning.
 #[derive(Debug, Default)]
-pub struct Block {
-    pub keys: Vec<u64>,
-    pub counts: Vec<u32>,
+struct Block {
+    keys: Vec<u64>,
+    counts: Vec<u32>,
+    filled: usize,
 }
 
 impl Block {
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.keys.clear();
-        self.counts.clear();
+    fn run(&self, samples: usize) -> Run<'_> {
+        Run { keys: &self.keys[..self.filled], counts: &self.counts[..self.filled * samples] }
     }
-}
 
-/// Goes through tables, the next entries of each given with where more come from, and hands over blocks of k-mers that `rule` keeps: `take` leaves an
-/// empty one for the next.
-///
-/// # Errors
-/// When a table is damaged; the first error of `take`.
-pub fn merge<E: From<Error>>(
-    rule: &Rule,
-    sources: Vec<(Source, Entries)>,
-    take: impl FnMut(&mut Block) -> Result<(), E>,
-) -> Result<(), E> {
-    let first_only = rule.counts == Counts::First && rule.operation != Operation::Union;
-    match rule.counts {
-        // All tables have it, or only the first: its counts are where the row begins.
-        _ if first_only => by::<rule::Columns, E>(rule, sources, take),
-        Counts::Sum => by::<rule::Sum, E>(rule, sources, take),
-        Counts::Max => by::<rule::Max, E>(rule, sources, take),
-        Counts::Min => by::<rule::Min, E>(rule, sources, take),
-        Counts::First => by::<rule::First, E>(rule, sources, take),
-        Counts::Last => by::<rule::Last, E>(rule, sources, take),
-        Counts::Samples => by::<rule::Samples, E>(rule, sources, take),
-        Counts::Columns => by::<rule::Columns, E>(rule, sources, take),
-        Counts::Difference => by::<rule::Difference, E>(rule, sources, take),
-    }
-}
-
-fn by<W: Way, E: From<Error>>(
-    rule: &Rule,
-    sources: Vec<(Source, Entries)>,
-    take: impl FnMut(&mut Block) -> Result<(), E>,
-) -> Result<(), E> {
-    let input = |((source, entries), range): ((Source, Entries), &[usize])| Input {
-        source,
-        entries,
-        at: 0,
-        samples: range[1] - range[0],
-    };
-    let mut inputs: Vec<Input> = sources.into_iter().zip(rule.starts.windows(2)).map(input).collect();
-    let simple = rule.samples == 1 && rule.starts.windows(2).all(|table| table[1] - table[0] == 1);
-    match &mut inputs[..] {
-        [a, b] if simple => two::<W, E>(rule, a, b, take),
-        all => many::<W, E>(rule, all, take),
-    }
-}
-
-/// Of two tables of one sample each: without a branch that depends on which has a k-mer, as there is no telling.
-fn two<W: Way, E: From<Error>>(
-    rule: &Rule,
-    a: &mut Input,
-    b: &mut Input,
-    mut take: impl FnMut(&mut Block) -> Result<(), E>,
-) -> Result<(), E> {
-    let (mut block, mut filled) = (Block::default(), 0);
-    let vectors = Vectors::widest();
-    loop {
-        let ended = (a.key()?, b.key()?) == (NONE, NONE);
-        if filled == AT_ONCE || (ended && filled > 0) {
-            block.keys.truncate(filled);
-            block.counts.truncate(filled);
-            take(&mut block)?;
-            filled = 0;
+    /// Makes room for so many of one sample.
+    fn room(&mut self, entries: usize) {
+        if self.keys.len() < entries {
+            self.keys.resize(entries, 0);
+            self.counts.resize(entries, 0);
         }
-        if ended {
-            return Ok(());
-        }
-        block.keys.resize(AT_ONCE, 0);
-        block.counts.resize(AT_ONCE, 0);
-        filled = vectors.run(
-            #[inline(always)]
-            || stretch::<W>(rule, a, b, filled, &mut block),
-        );
+        self.filled = 0;
     }
 }
 
-/// Goes on until the entries that are there of one table are used up, or the block is full, and says how full it is.
-#[inline(always)]
-fn stretch<W: Way>(rule: &Rule, a: &mut Input, b: &mut Input, first: usize, block: &mut Block) -> usize {
-    let (a_keys, a_counts) = a.left();
-    let (b_keys, b_counts) = b.left();
-    let (mut i, mut j, mut filled) = (0, 0, first);
-    let (keys, counts) = (&mut block.keys[..AT_ONCE], &mut block.counts[..AT_ONCE]);
-    while filled < AT_ONCE {
-        let (Some(&x), Some(&y)) = (a_keys.get(i), b_keys.get(j)) else { break };
-        let key = x.min(y);
-        if key == NONE {
-            break;
+/// The k-mers below a middle one and the others: two that can be merged at the same time by one thread, which else would mostly wait for its own last step.
+type Both<T> = [T; 2];
+
+/// What is merged.
+enum Part<'a> {
+    /// Of a table.
+    Given(Both<Run<'a>>),
+    /// By a merge.
+    Made(Both<Block>),
+}
+
+impl Part<'_> {
+    fn runs(&self) -> Both<Run<'_>> {
+        match self {
+            Part::Given(runs) => *runs,
+            Part::Made(blocks) => blocks.each_ref().map(|block| block.run(1)),
         }
-        let (in_a, in_b) = (x == key, y == key);
-        let mut row =
-            [a_counts[i] & u32::from(in_a).wrapping_neg(), b_counts[j] & u32::from(in_b).wrapping_neg()];
-        rule.limit(&mut row);
+    }
+}
+
+/// What is kept of two.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    /// Both must have it.
+    all: bool,
+    /// Only the first may have it.
+    only_first: bool,
+    least: u64,
+    most: u64,
+}
+
+impl Node {
+    #[inline(always)]
+    fn keeps(self, [a, b]: [u32; 2], count: u32) -> bool {
+        let kept = (!self.all | ((a > 0) & (b > 0))) & (!self.only_first | (b == 0));
+        kept & (count > 0) & (u64::from(count) >= self.least) & (u64::from(count) <= self.most)
+    }
+}
+
+/// Merges stretch after stretch. Use it again and again: it keeps its memory.
+#[derive(Debug, Default)]
+pub struct Merger {
+    done: Both<Block>,
+    free: Vec<Both<Block>>,
+    samples: usize,
+}
+
+impl Merger {
+    /// The k-mers that `rule` makes of those in `ranges` of the pieces of tables, whose counts are changed. In [`Merger::runs`] they are then.
+    pub fn merge(&mut self, rule: &Rule, pieces: &mut [Entries], ranges: &[Range<usize>]) {
+        self.samples = rule.samples;
+        pieces.iter_mut().for_each(|piece| rule.limit(&mut piece.values));
+        let alone = rule.samples == 1 && rule.starts.windows(2).all(|table| table[1] - table[0] == 1);
+        if alone && (rule.counts != Counts::Columns || pieces.len() == 1) {
+            if rule.counts == Counts::Samples {
+                pieces.iter_mut().for_each(|piece| rule::ones(&mut piece.values));
+            }
+            self.of_one_sample(rule, pieces, ranges);
+        } else {
+            self.of_many(rule, pieces, ranges);
+        }
+    }
+
+    /// What the last merge made.
+    pub fn runs(&self) -> Both<Run<'_>> {
+        self.done.each_ref().map(|block| block.run(self.samples))
+    }
+
+    fn of_one_sample(&mut self, rule: &Rule, pieces: &[Entries], ranges: &[Range<usize>]) {
+        let largest = ranges.iter().map(Range::len).enumerate().max_by_key(|&(_, n)| n);
+        let middle = largest
+            .filter(|&(_, n)| n > 0)
+            .map_or(NONE, |(table, n)| pieces[table].keys[ranges[table].start + n / 2]);
+        let mut parts: Vec<Part<'_>> = pieces
+            .iter()
+            .zip(ranges)
+            .map(|(piece, range)| {
+                let (keys, counts) = (&piece.keys[range.clone()], &piece.values[range.clone()]);
+                let at = keys.partition_point(|&key| key < middle);
+                let low = Run { keys: &keys[..at], counts: &counts[..at] };
+                Part::Given([low, Run { keys: &keys[at..], counts: &counts[at..] }])
+            })
+            .collect();
+        let any = Node { all: false, only_first: false, least: 1, most: u64::MAX };
+        let last = Node { least: *rule.wanted.start(), most: *rule.wanted.end(), ..any };
+        let done = std::mem::take(&mut self.done);
+        self.free.push(done);
+        if let [one] = &parts[..] {
+            let mut made = self.free.pop().unwrap_or_default();
+            for (run, block) in one.runs().into_iter().zip(&mut made) {
+                select(last, run, block);
+            }
+            self.done = made;
+            return;
+        }
+        if rule.operation == Operation::Subtract {
+            let others = parts.split_off(1);
+            let others = self.reduce::<rule::Sum>(any, any, others);
+            parts.push(others);
+            let last = Node { only_first: rule.counts != Counts::Difference, ..last };
+            self.done = match rule.counts {
+                Counts::Difference => self.all::<rule::Difference>(last, last, parts),
+                _ => self.all::<rule::First>(last, last, parts),
+            };
+            return;
+        }
+        let all = rule.operation == Operation::Intersect;
+        let (each, last) = (Node { all, ..any }, Node { all, ..last });
+        self.done = match rule.counts {
+            Counts::Max => self.all::<rule::Max>(each, last, parts),
+            Counts::Min => self.all::<rule::Min>(each, last, parts),
+            Counts::First => self.all::<rule::First>(each, last, parts),
+            Counts::Last => self.all::<rule::Last>(each, last, parts),
+            // Counts are ones where samples are counted.
+            _ => self.all::<rule::Sum>(each, last, parts),
+        };
+    }
+
+    /// [`Merger::reduce`] of two parts or more.
+    fn all<W: Way>(&mut self, each: Node, last: Node, parts: Vec<Part<'_>>) -> Both<Block> {
+        match self.reduce::<W>(each, last, parts) {
+            Part::Made(blocks) => blocks,
+            // A single part, which is never asked for.
+            Part::Given(_) => Both::default(),
+        }
+    }
+
+    /// Merges neighbours until there is one: the ways to make counts of two make of those of all what they would make of all at once.
+    fn reduce<'a, W: Way>(&mut self, each: Node, last: Node, mut parts: Vec<Part<'a>>) -> Part<'a> {
+        while parts.len() > 1 {
+            let node = if parts.len() == 2 { last } else { each };
+            let mut merged = Vec::with_capacity(parts.len().div_ceil(2));
+            let mut left = parts.into_iter();
+            while let Some(a) = left.next() {
+                let Some(b) = left.next() else {
+                    merged.push(a);
+                    break;
+                };
+                let mut made = self.free.pop().unwrap_or_default();
+                pair::<W>(node, a.runs(), b.runs(), &mut made);
+                for part in [a, b] {
+                    if let Part::Made(blocks) = part {
+                        self.free.push(blocks);
+                    }
+                }
+                merged.push(Part::Made(made));
+            }
+            parts = merged;
+        }
+        parts.pop().unwrap_or(Part::Made(Both::default()))
+    }
+
+    /// Of any number of tables with any samples: the next k-mers of all are looked at together, and all tables that have the smallest go on. Tables of samples
+    /// of one species share most k-mers, so most looks move many tables.
+    fn of_many(&mut self, rule: &Rule, pieces: &[Entries], ranges: &[Range<usize>]) {
+        let first_only = rule.counts == Counts::First && rule.operation != Operation::Union;
+        let block = &mut self.done[0];
+        block.keys.clear();
+        block.counts.clear();
+        match rule.counts {
+            // All tables have it, or only the first: its counts are where the row begins.
+            _ if first_only => many::<rule::Columns>(rule, pieces, ranges, block),
+            Counts::Sum => many::<rule::Sum>(rule, pieces, ranges, block),
+            Counts::Max => many::<rule::Max>(rule, pieces, ranges, block),
+            Counts::Min => many::<rule::Min>(rule, pieces, ranges, block),
+            Counts::First => many::<rule::First>(rule, pieces, ranges, block),
+            Counts::Last => many::<rule::Last>(rule, pieces, ranges, block),
+            Counts::Samples => many::<rule::Samples>(rule, pieces, ranges, block),
+            Counts::Columns => many::<rule::Columns>(rule, pieces, ranges, block),
+            Counts::Difference => many::<rule::Difference>(rule, pieces, ranges, block),
+        }
+        block.filled = block.keys.len();
+    }
+}
+
+/// Keeps some of one table.
+fn select(node: Node, run: Run<'_>, block: &mut Block) {
+    block.room(run.keys.len());
+    let (keys, counts) = (&mut block.keys[..run.keys.len()], &mut block.counts[..run.keys.len()]);
+    let mut filled = 0;
+    for (&key, &count) in run.keys.iter().zip(run.counts) {
+        (keys[filled], counts[filled]) = (key, count);
+        filled += usize::from(node.keeps([count, 0], count));
+    }
+    block.filled = filled;
+}
+
+/// Merges two of each.
+fn pair<W: Way>(node: Node, a: Both<Run<'_>>, b: Both<Run<'_>>, out: &mut Both<Block>) {
+    let [low, high] = out;
+    low.room(a[0].keys.len() + b[0].keys.len());
+    high.room(a[1].keys.len() + b[1].keys.len());
+    [low.filled, high.filled] = Vectors::widest().run(
+        #[inline(always)]
+        || {
+            let mut low = Two::new(a[0], b[0], low);
+            let mut high = Two::new(a[1], b[1], high);
+            loop {
+                let n = low.left().min(high.left());
+                if n == 0 {
+                    break;
+                }
+                for _ in 0..n {
+                    low.step::<W>(node);
+                    high.step::<W>(node);
+                }
+            }
+            low.rest::<W>(node);
+            high.rest::<W>(node);
+            [low.filled, high.filled]
+        },
+    );
+}
+
+/// A merge of two under way.
+struct Two<'a> {
+    a: Run<'a>,
+    b: Run<'a>,
+    i: usize,
+    j: usize,
+    keys: &'a mut [u64],
+    counts: &'a mut [u32],
+    filled: usize,
+}
+
+impl<'a> Two<'a> {
+    #[inline(always)]
+    fn new(a: Run<'a>, b: Run<'a>, out: &'a mut Block) -> Two<'a> {
+        let n = a.keys.len() + b.keys.len();
+        let same = |run: Run<'a>| Run { keys: run.keys, counts: &run.counts[..run.keys.len()] };
+        let (keys, counts) = (&mut out.keys[..n], &mut out.counts[..n]);
+        Two { a: same(a), b: same(b), i: 0, j: 0, keys, counts, filled: 0 }
+    }
+
+    /// Steps that can be done without looking for an end.
+    #[inline(always)]
+    fn left(&self) -> usize {
+        (self.a.keys.len() - self.i).min(self.b.keys.len() - self.j)
+    }
+
+    /// The smaller k-mer of the next two, or both if they are one: without a branch that depends on it, as there is no telling.
+    #[inline(always)]
+    fn step<W: Way>(&mut self, node: Node) {
+        let (x, y) = (self.a.keys[self.i], self.b.keys[self.j]);
+        let (in_a, in_b) = (x <= y, y <= x);
+        let row = [
+            self.a.counts[self.i] & u32::from(in_a).wrapping_neg(),
+            self.b.counts[self.j] & u32::from(in_b).wrapping_neg(),
+        ];
+        self.put::<W>(node, x.min(y), row);
+        self.i += usize::from(in_a);
+        self.j += usize::from(in_b);
+    }
+
+    #[inline(always)]
+    fn put<W: Way>(&mut self, node: Node, key: u64, row: [u32; 2]) {
         let mut out = [0];
         W::apply(&row, 1, &mut out);
-        keys[filled] = key;
-        counts[filled] = out[0];
-        filled += usize::from(rule.keeps_of_two(row, out[0]));
-        i += usize::from(in_a);
-        j += usize::from(in_b);
+        self.keys[self.filled] = key;
+        self.counts[self.filled] = out[0];
+        self.filled += usize::from(node.keeps(row, out[0]));
     }
-    a.at += i;
-    b.at += j;
-    filled
+
+    /// All that is left, of which one has the end.
+    #[inline(always)]
+    fn rest<W: Way>(&mut self, node: Node) {
+        loop {
+            let n = self.left();
+            if n == 0 {
+                break;
+            }
+            for _ in 0..n {
+                self.step::<W>(node);
+            }
+        }
+        let (a, b) = (self.a, self.b);
+        for i in self.i..a.keys.len() {
+            self.put::<W>(node, a.keys[i], [a.counts[i], 0]);
+        }
+        for j in self.j..b.keys.len() {
+            self.put::<W>(node, b.keys[j], [0, b.counts[j]]);
+        }
+    }
 }
 
-/// Of any number of tables with any samples: the next k-mers of all are looked at together, and all tables that have the smallest go on. Tables of samples
-/// of one species share most k-mers, so most looks move many tables.
-fn many<W: Way, E: From<Error>>(
-    rule: &Rule,
-    inputs: &mut [Input],
-    mut take: impl FnMut(&mut Block) -> Result<(), E>,
-) -> Result<(), E> {
+/// A table that is gone through.
+struct Input<'a> {
+    keys: &'a [u64],
+    counts: &'a [u32],
+    samples: usize,
+}
+
+impl Input<'_> {
+    fn key(&self) -> u64 {
+        self.keys.first().copied().unwrap_or(NONE)
+    }
+}
+
+fn many<W: Way>(rule: &Rule, pieces: &[Entries], ranges: &[Range<usize>], block: &mut Block) {
+    let mut inputs: Vec<Input<'_>> = pieces
+        .iter()
+        .zip(ranges)
+        .zip(rule.starts.windows(2))
+        .map(|((piece, range), starts)| {
+            let samples = starts[1] - starts[0];
+            let counts = &piece.values[range.start * samples..range.end * samples];
+            Input { keys: &piece.keys[range.clone()], counts, samples }
+        })
+        .collect();
     let mut heads = vec![NONE; inputs.len().next_multiple_of(LANES)];
-    for (head, input) in heads.iter_mut().zip(&mut *inputs) {
-        *head = input.key()?;
+    for (head, input) in heads.iter_mut().zip(&inputs) {
+        *head = input.key();
     }
-    let mut block = Block::default();
-    let vectors = Vectors::widest();
-    loop {
-        vectors.run(
-            #[inline(always)]
-            || full::<W>(rule, inputs, &mut heads, &mut block),
-        )?;
-        let ended = block.keys.len() < AT_ONCE;
-        if !block.keys.is_empty() {
-            take(&mut block)?;
-        }
-        if ended {
-            return Ok(());
-        }
-    }
+    Vectors::widest().run(
+        #[inline(always)]
+        || all::<W>(rule, &mut inputs, &mut heads, block),
+    );
 }
 
-/// Fills the block, as far as there are k-mers.
 #[inline(always)]
-fn full<W: Way>(
-    rule: &Rule,
-    inputs: &mut [Input],
-    heads: &mut [u64],
-    block: &mut Block,
-) -> Result<(), Error> {
+fn all<W: Way>(rule: &Rule, inputs: &mut [Input<'_>], heads: &mut [u64], block: &mut Block) {
     let mut row = vec![0; rule.starts[inputs.len()]];
     let mut counts = vec![0; rule.samples];
     let each = rule.each();
-    while block.keys.len() < AT_ONCE {
+    loop {
         let key = least(heads);
         if key == NONE {
-            break;
+            return;
         }
         row.fill(0);
         for (table, input) in inputs.iter_mut().enumerate() {
             if heads[table] == key {
-                row[rule.starts[table]..][..input.samples].copy_from_slice(input.counts());
-                input.at += 1;
-                heads[table] = input.key()?;
+                let (own, after) = input.counts.split_at(input.samples);
+                row[rule.starts[table]..][..input.samples].copy_from_slice(own);
+                (input.keys, input.counts) = (&input.keys[1..], after);
+                heads[table] = input.key();
             }
         }
-        rule.limit(&mut row);
         W::apply(&row, each, &mut counts);
         if rule.keeps(&row, &counts) {
             block.keys.push(key);
             block.counts.extend_from_slice(&counts);
         }
     }
-    Ok(())
 }
 
 /// The smallest of keys, a whole number of [`LANES`].

@@ -139,24 +139,14 @@ impl Rule {
         self.starts.get(1).copied().unwrap_or(1)
     }
 
-    /// Sets the counts of a row to 0 that are beyond the limits.
-    #[inline(always)]
-    pub fn limit(&self, row: &mut [u32]) {
+    /// Sets those counts of tables to 0 that are beyond the limits.
+    pub fn limit(&self, counts: &mut [u32]) {
         if self.given != (1..=u32::MAX) {
-            for count in row {
-                *count = if self.given.contains(count) { *count } else { 0 };
+            let (least, most) = (*self.given.start(), *self.given.end());
+            for count in counts {
+                *count &= u32::from((least <= *count) & (*count <= most)).wrapping_neg();
             }
         }
-    }
-
-    /// [`Rule::keeps`] of two tables of one sample each, without a branch.
-    #[inline(always)]
-    pub fn keeps_of_two(&self, [a, b]: [u32; 2], count: u32) -> bool {
-        let all = self.operation == Operation::Intersect;
-        let only_first = self.operation == Operation::Subtract && self.counts != Counts::Difference;
-        let kept = (!all | ((a > 0) & (b > 0))) & (!only_first | (b == 0));
-        let (least, most) = (*self.wanted.start(), *self.wanted.end());
-        kept & (count > 0) & (u64::from(count) >= least) & (u64::from(count) <= most)
     }
 
     /// Whether a k-mer with this row and these counts is written.
@@ -175,6 +165,11 @@ impl Rule {
         };
         kept && has(counts) && self.wanted.contains(&looked_at)
     }
+}
+
+/// Makes 1 of every count but 0.
+pub fn ones(counts: &mut [u32]) {
+    counts.iter_mut().for_each(|count| *count = u32::from(*count > 0));
 }
 
 #[cfg(test)]

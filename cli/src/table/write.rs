@@ -1,51 +1,16 @@
-//! K-mers in order → a table or text, in a thread of its own.
+//! K-mers of stretches → a table or text, by several threads, in the order of the stretches.
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use genuma_flash::{Spec, TableWriter};
+use genuma_flash::{Hand, Spec, TableWriter, Together};
 use genuma_reads::dna;
 use genuma_work::publish::{AtomicFile, Partial};
+use genuma_work::turns::{Turns, Watch};
 
-use super::merge::Block;
+use super::merge::Run;
 use crate::count::outputs::Target;
 use crate::note::Note;
-
-/// Blocks that wait to be written.
-const WAITING: usize = 4;
-
-/// What is written to.
-enum Sink {
-    Table(Box<TableWriter>),
-    Text(AtomicFile),
-}
-
-/// Where blocks go to be written, and where they come back from.
-pub struct Writing {
-    full: Option<SyncSender<Block>>,
-    empty: Receiver<Block>,
-}
-
-impl Writing {
-    /// Hands a block over and leaves an empty one in its place. Whether the writer is still there.
-    pub fn take(&mut self, block: &mut Block) -> bool {
-        let next = self.empty.recv().unwrap_or_default();
-        let full = std::mem::replace(block, next);
-        block.clear();
-        self.full.as_ref().is_some_and(|sender| sender.send(full).is_ok())
-    }
-}
-
-/// What a thread writes.
-pub struct Writer {
-    sink: Sink,
-    k: u32,
-    samples: usize,
-    from: Receiver<Block>,
-    back: SyncSender<Block>,
-    entries: u64,
-}
 
 /// A file that waits for its name, and how many k-mers it holds.
 pub struct Done {
@@ -53,68 +18,128 @@ pub struct Done {
     pub entries: u64,
 }
 
-/// Begins a file; a table as `spec` has it.
-///
-/// # Errors
-/// When the file cannot be made, or there is no memory.
-pub fn begin(target: &Target, note: &Note, spec: Spec) -> anyhow::Result<(Writing, Writer)> {
-    let sink = match target {
-        Target::Table(path) => Sink::Table(Box::new(TableWriter::create(path, spec)?)),
-        Target::Text(path) => Sink::Text(text(path, note)?),
-    };
-    let (full, from) = sync_channel(WAITING);
-    let (back, empty) = sync_channel(WAITING);
-    for _ in 0..WAITING {
-        _ = back.send(Block::default());
-    }
-    let (k, samples) = (note.k, note.samples.len());
-    Ok((Writing { full: Some(full), empty }, Writer { sink, k, samples, from, back, entries: 0 }))
+/// Where several threads write.
+pub enum Out<'o, 'w> {
+    Table(&'o Together<'w>),
+    Text(&'o Text),
 }
 
-fn text(path: &Path, note: &Note) -> anyhow::Result<AtomicFile> {
+/// Text that several threads write.
+pub struct Text {
+    turns: Turns<Lines>,
+    k: u32,
+}
+
+/// What is handed on from stretch to stretch.
+pub struct Lines {
+    file: AtomicFile,
+    entries: u64,
+    fault: Option<std::io::Error>,
+}
+
+/// What one thread writes with.
+pub enum Writer<'o, 'w> {
+    Table(Box<Hand<'o, 'w>>),
+    Text { text: &'o Text, _watch: Watch<'o, Lines>, lines: Vec<u8> },
+}
+
+/// Writes a table as `spec` has it, or text, by up to `threads` threads, which `work` starts and ends. What `work` gives, and the file if all was written.
+///
+/// # Errors
+/// When the file cannot be made or the disk refuses, or there is no memory.
+pub fn all<T>(
+    target: &Target,
+    note: &Note,
+    spec: Spec,
+    threads: usize,
+    work: impl FnOnce(Out<'_, '_>) -> anyhow::Result<T>,
+) -> anyhow::Result<(T, Done)> {
+    match target {
+        Target::Table(path) => {
+            let mut writer = TableWriter::create(path, spec)?;
+            let done = writer.together(threads, |together| work(Out::Table(together)))??;
+            let (written, file) = writer.complete()?;
+            Ok((done, Done { file, entries: written.entries }))
+        }
+        Target::Text(path) => {
+            let file = begin_text(path, note)?;
+            let text = Text { turns: Turns::new(Lines { file, entries: 0, fault: None }), k: note.k };
+            let done = work(Out::Text(&text));
+            let Lines { file, entries, fault } = text.turns.into_inner();
+            match fault {
+                Some(fault) => Err(anyhow::Error::from(fault).context(path.display().to_string())),
+                None => Ok((done?, Done { file: file.complete()?, entries })),
+            }
+        }
+    }
+}
+
+fn begin_text(path: &Path, note: &Note) -> anyhow::Result<AtomicFile> {
     let mut file = AtomicFile::create(path)?;
     writeln!(file, "kmer\t{}", note.samples.join("\t"))?;
     Ok(file)
 }
 
-impl Writer {
-    /// Writes all blocks that come.
+impl<'o, 'w> Out<'o, 'w> {
+    /// For one thread.
     ///
     /// # Errors
-    /// When the disk is full or refuses.
-    pub fn run(mut self) -> anyhow::Result<Done> {
-        let mut lines = Vec::new();
-        while let Ok(block) = self.from.recv() {
-            self.entries += block.keys.len() as u64;
-            let samples = self.samples;
-            match &mut self.sink {
-                Sink::Table(table) => {
-                    let weight = |entry: usize| match samples {
-                        1 => u64::from(block.counts[entry]),
-                        _ => block.counts[entry * samples..][..samples].iter().map(|&n| u64::from(n)).sum(),
-                    };
-                    table.push_all(&block.keys, bytemuck::cast_slice(&block.counts), weight)?;
-                }
-                Sink::Text(file) => {
-                    for (kmer, counts) in block.keys.iter().zip(block.counts.chunks_exact(samples)) {
-                        lines.extend((0..self.k).rev().map(|base| dna::base((kmer >> (2 * base)) as u8 & 3)));
-                        counts.iter().try_for_each(|count| write!(lines, "\t{count}"))?;
+    /// There is no memory.
+    pub fn writer(&self) -> anyhow::Result<Writer<'o, 'w>> {
+        Ok(match self {
+            Out::Table(table) => Writer::Table(Box::new(table.hand()?)),
+            Out::Text(text) => Writer::Text { text, _watch: text.turns.watch(), lines: Vec::new() },
+        })
+    }
+}
+
+impl Writer<'_, '_> {
+    /// Writes the k-mers of stretch `number`, with so many counts each. Whether to go on.
+    pub fn add(&mut self, number: u64, runs: &[Run<'_>], samples: usize) -> bool {
+        match self {
+            Writer::Table(hand) => {
+                let of = |count: &[u8; 4]| u64::from(u32::from_ne_bytes(*count));
+                let weight = |value: &[u8]| value.as_chunks::<4>().0.iter().map(of).sum();
+                let runs: Vec<(&[u64], &[u8])> =
+                    runs.iter().map(|&Run { keys, counts }| (keys, bytemuck::cast_slice(counts))).collect();
+                hand.add(number, &runs, weight)
+            }
+            Writer::Text { text, lines, .. } => {
+                lines.clear();
+                for run in runs {
+                    for (kmer, counts) in run.keys.iter().zip(run.counts.chunks_exact(samples)) {
+                        lines.extend((0..text.k).rev().map(|base| dna::base((kmer >> (2 * base)) as u8 & 3)));
+                        // Writing to memory does not fail.
+                        counts.iter().for_each(|count| drop(write!(lines, "\t{count}")));
                         lines.push(b'\n');
                     }
-                    file.write_all(&lines)?;
-                    lines.clear();
                 }
+                let entries: usize = runs.iter().map(|run| run.keys.len()).sum();
+                let written = text.turns.take(number, |all| {
+                    all.entries += entries as u64;
+                    all.fault = all.file.write_all(lines).err();
+                    all.fault.is_none()
+                });
+                if written == Some(false) {
+                    text.turns.stop();
+                }
+                written == Some(true)
             }
-            // Who merges may have ended.
-            _ = self.back.try_send(block);
         }
-        let entries = self.entries;
-        match self.sink {
-            Sink::Table(table) => {
-                let (_, file) = table.complete()?;
-                Ok(Done { file, entries })
-            }
-            Sink::Text(file) => Ok(Done { file: file.complete()?, entries }),
+    }
+
+    /// Ends all in the turn of stretch `number`, which cannot be made. Whether no other ended all before.
+    pub fn stop(&mut self, number: u64) -> bool {
+        match self {
+            Writer::Table(hand) => hand.stop(number),
+            Writer::Text { text, .. } => text.turns.end(number, |_| ()).is_some(),
+        }
+    }
+
+    /// Ends this thread's part.
+    pub fn finish(self) {
+        if let Writer::Table(hand) = self {
+            hand.finish();
         }
     }
 }

@@ -66,13 +66,13 @@ impl Panel {
         memory: u64,
     ) -> Result<InNormals, Error> {
         let kmers: Vec<u64> = picks.iter().map(|pick| pick.kmer).collect();
-        let scan = Scan::open(&self.table, PAGES)?;
+        let scan = Scan::open(&self.table)?;
         let beside_pages = scan.file_bytes().saturating_sub((1 + scan.pages()) * 4096);
         let normals = if beside_pages <= memory {
             let table = Table::open(&self.table, &Options::default())?;
             by_key(&table, &kmers, threads)?
         } else {
-            in_order(scan, &kmers)?
+            in_order(&scan, &kmers)?
         };
         let repeated = picks.iter().filter(|pick| usual > 0.0 && pick.in_repeat(usual)).map(|pick| pick.kmer);
         Ok(InNormals { kmers, normals, repeated: repeated.collect(), least: self.least })
@@ -99,11 +99,12 @@ fn by_key(table: &Table, kmers: &[u64], threads: usize) -> Result<Vec<u16>, Erro
     Ok(normals)
 }
 
-fn in_order(mut scan: Scan, kmers: &[u64]) -> Result<Vec<u16>, Error> {
+fn in_order(scan: &Scan, kmers: &[u64]) -> Result<Vec<u16>, Error> {
     let (mut normals, mut piece) = (vec![0; kmers.len()], Piece::<u32>::default());
+    let mut walk = scan.walk(PAGES)?;
     let mut next = 0;
     while next < kmers.len() {
-        scan.fill(&mut piece)?;
+        walk.next(&mut piece)?;
         let Some(&last) = piece.keys.last() else { break };
         let mut at = 0;
         while let Some(&kmer) = kmers.get(next).filter(|&&kmer| kmer <= last) {

@@ -3,11 +3,13 @@
 //! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block is eight words, and a key
 //! has one bit in each.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytemuck::{Pod, Zeroable};
 use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 use genuma_machine::processor::{prefetch, widest};
 
-use crate::hash::below;
+use crate::hash::{below, hash};
 
 /// Words of a block.
 const WORDS: usize = 8;
@@ -160,6 +162,84 @@ impl Making {
     }
 }
 
+/// The fewest keys that a thread gathers for a part before it adds them.
+const FEWEST: usize = 1 << 10;
+
+/// The blocks of a [`Making`], to which several threads add. A bit is set whoever sets it, so that the order of keys does not show.
+#[derive(Debug)]
+pub struct Shared<'m> {
+    all: usize,
+    first: usize,
+    /// How many blocks there are.
+    len: usize,
+    parts: Vec<Mutex<&'m mut [Block]>>,
+    /// Keys that each thread gathers for a part.
+    list: usize,
+}
+
+/// The keys that one thread has gathered.
+#[derive(Debug)]
+pub struct Gathered {
+    waiting: Vec<u64>,
+    filled: Vec<u32>,
+}
+
+impl Making {
+    /// For so many threads, which together hold no more keys than one would.
+    pub fn share(&mut self, threads: usize) -> Shared<'_> {
+        let list = (PART / threads.max(1)).max(FEWEST);
+        let (all, first, len) = (self.all, self.first, self.blocks.len());
+        Shared { all, first, len, parts: self.blocks.chunks_mut(PART).map(Mutex::new).collect(), list }
+    }
+}
+
+impl Shared<'_> {
+    /// For one thread.
+    pub fn gather(&self) -> Gathered {
+        let parts = self.parts.len();
+        Gathered { waiting: vec![0; parts * (self.list + STRIDE - PART)], filled: vec![0; parts] }
+    }
+
+    fn empty(&self, part: usize, hashes: &[u64]) {
+        let mut blocks = self.parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+        widest(
+            #[inline(always)]
+            || add(&mut blocks, self.first + part * PART, self.all, hashes),
+        );
+    }
+}
+
+impl Gathered {
+    /// Adds keys, in the end, to those blocks that are made now.
+    pub fn push_all(&mut self, shared: &Shared<'_>, keys: &[u64]) {
+        let stride = shared.list + STRIDE - PART;
+        for &key in keys {
+            let hash = hash(key);
+            // What lies before the first is beyond the last, too.
+            let block = below(hash, shared.all).wrapping_sub(shared.first);
+            if block >= shared.len {
+                continue;
+            }
+            let part = block / PART;
+            let filled = self.filled[part] as usize;
+            self.waiting[part * stride + filled] = hash;
+            self.filled[part] = filled as u32 + 1;
+            if filled + 1 == shared.list {
+                self.filled[part] = 0;
+                shared.empty(part, &self.waiting[part * stride..][..shared.list]);
+            }
+        }
+    }
+
+    /// Adds all that were gathered.
+    pub fn finish(self, shared: &Shared<'_>) {
+        let stride = shared.list + STRIDE - PART;
+        for (part, &filled) in self.filled.iter().enumerate() {
+            shared.empty(part, &self.waiting[part * stride..][..filled as usize]);
+        }
+    }
+}
+
 /// Asks for the block of a hash.
 #[inline(always)]
 pub fn fetch(blocks: &[Block], hash: u64) {
@@ -191,7 +271,6 @@ fn sieve_scalar(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::hash;
 
     fn may_have(blocks: &[Block], key: u64) -> bool {
         let (mut plain, mut native) = ([false], [false]);
@@ -242,6 +321,31 @@ mod tests {
             }
         }
         Making::new(0, u64::MAX).unwrap().push(3);
+    }
+
+    #[test]
+    fn a_filter_made_by_several_threads_is_the_same() {
+        let all: Vec<u64> = keys(300_000).collect();
+        for blocks in [1, PART, 3 * PART + 5] {
+            let mut plain = vec![Block::zeroed(); blocks];
+            all.iter().for_each(|&key| add_to(&mut plain, &[hash(key)]));
+            for (threads, bytes) in [(1, u64::MAX), (3, u64::MAX), (3, 0)] {
+                let mut making = Making::new(blocks, bytes).unwrap();
+                let shared = making.share(threads);
+                std::thread::scope(|scope| {
+                    for keys in all.chunks(all.len().div_ceil(threads)) {
+                        let shared = &shared;
+                        scope.spawn(move || {
+                            let mut gathered = shared.gather();
+                            keys.chunks(999).for_each(|some| gathered.push_all(shared, some));
+                            gathered.finish(shared);
+                        });
+                    }
+                });
+                let made = making.finish();
+                assert!(*made == plain[..made.len()], "{blocks} blocks by {threads} threads");
+            }
+        }
     }
 
     #[test]

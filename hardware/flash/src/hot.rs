@@ -32,6 +32,20 @@ impl Chooser {
         Chooser { wanted, value, candidates: Vec::new(), values: Vec::new(), too_small: 0 }
     }
 
+    /// Of what others chose, each of entries of its own.
+    pub fn of(others: Vec<Chooser>, wanted: usize, value: usize) -> Chooser {
+        let mut all = Chooser::new(wanted, value);
+        let mut candidates: Vec<(usize, Candidate)> = Vec::new();
+        for (which, chooser) in others.iter().enumerate() {
+            candidates.extend(chooser.candidates.iter().map(|&candidate| (which, candidate)));
+        }
+        candidates.sort_unstable_by_key(|(_, candidate)| candidate.key);
+        for (which, Candidate { weight, key, slot }) in candidates {
+            all.offer(key, &others[which].values[slot * value..][..value], weight);
+        }
+        all
+    }
+
     /// The most bytes that choosing so many takes: twice as many entries are kept before half of them go.
     pub fn memory(wanted: usize, value: usize) -> u64 {
         2 * wanted as u64 * (size_of::<Candidate>() + value) as u64

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use bytemuck::Zeroable;
-use genuma_machine::placement::{Pages, Placed, Placement, Policy};
+use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 use genuma_work::publish::Partial;
 
 use crate::Error;
@@ -35,6 +36,30 @@ pub(crate) struct Part {
     checksum: format::Checksum,
 }
 
+/// Ways to the thread that writes, for several threads that fill buffers.
+#[derive(Debug)]
+pub(crate) struct Ways<'s> {
+    pieces: Sender<Piece>,
+    empty: Mutex<&'s mut Receiver<Placed<Page>>>,
+}
+
+impl Ways<'_> {
+    /// A buffer more, for one thread.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn buffer() -> Result<Placed<Page>, placement::Error> {
+        Placed::zeroed(AT_ONCE, &Placement { policy: Policy::Local, pages: Pages::Base })
+    }
+
+    /// Has so many pages of a buffer written, and puts another in its place, with anything in it. Whether that could be done.
+    pub fn write(&self, buffer: &mut Placed<Page>, full: usize, first: u64) -> bool {
+        let Ok(next) = self.empty.lock().unwrap_or_else(PoisonError::into_inner).recv() else { return false };
+        let buffer = std::mem::replace(buffer, next);
+        self.pieces.send(Piece { buffer, full, first }).is_ok()
+    }
+}
+
 /// The file, which is partial until it is published.
 #[derive(Debug)]
 pub(crate) struct Sink {
@@ -45,7 +70,7 @@ pub(crate) struct Sink {
     full: usize,
     /// Pages before those of the buffer.
     before: u64,
-    /// Written buffers, zero again.
+    /// Written buffers.
     empty: Receiver<Placed<Page>>,
     writing: Writing,
 }
@@ -100,9 +125,8 @@ impl Sink {
         }
         let buffer = buffer()?;
         let write = move || {
-            for Piece { mut buffer, full, first } in to_write {
+            for Piece { buffer, full, first } in to_write {
                 file::write_pages(&file, &buffer[..full], first)?;
-                buffer[..full].fill(Page::zeroed());
                 if written.send(buffer).is_err() {
                     break;
                 }
@@ -141,7 +165,8 @@ impl Sink {
 
     /// Has the full pages written.
     fn hand_over(&mut self) -> Result<(), Error> {
-        let Ok(next) = self.empty.recv() else { return self.end().map(drop) };
+        let Ok(mut next) = self.empty.recv() else { return self.end().map(drop) };
+        next.fill(Page::zeroed());
         let piece = Piece {
             buffer: std::mem::replace(&mut self.buffer, next),
             full: std::mem::take(&mut self.full),
@@ -155,6 +180,31 @@ impl Sink {
     /// Waits until all is written that was handed over.
     fn end(&mut self) -> Result<File, Error> {
         self.writing.end().map_err(|source| Error::Write { path: self.path().to_path_buf(), source })
+    }
+
+    /// Has all full pages written, and lets several threads write others.
+    ///
+    /// # Errors
+    /// The disk is full or refuses.
+    pub fn ways(&mut self) -> Result<Ways<'_>, Error> {
+        self.hand_over()?;
+        match &self.writing.pieces {
+            Some(pieces) => Ok(Ways { pieces: pieces.clone(), empty: Mutex::new(&mut self.empty) }),
+            None => Err(self.end().err().unwrap_or_else(|| self.ended())),
+        }
+    }
+
+    /// Goes on after so many pages that other threads wrote; `refused` when they could not.
+    ///
+    /// # Errors
+    /// The disk is full or refuses, to them already.
+    pub fn skip(&mut self, pages: u64, refused: bool) -> Result<(), Error> {
+        self.before += pages;
+        if refused { Err(self.end().err().unwrap_or_else(|| self.ended())) } else { Ok(()) }
+    }
+
+    fn ended(&self) -> Error {
+        Error::Write { path: self.path().to_path_buf(), source: io::Error::other("writing failed before") }
     }
 
     /// Waits until all full pages are written, and opens the file to read them again.

@@ -125,17 +125,17 @@ pub struct Written {
 /// ```
 #[derive(Debug)]
 pub struct TableWriter {
-    sink: Sink,
-    spec: Spec,
-    shape: Shape,
-    entries: u64,
+    pub(crate) sink: Sink,
+    pub(crate) spec: Spec,
+    pub(crate) shape: Shape,
+    pub(crate) entries: u64,
     /// Those of them on the page that is being filled.
-    on_page: usize,
-    first: u64,
-    last: u64,
-    firsts: Vec<u64>,
-    filter: Making,
-    chooser: Chooser,
+    pub(crate) on_page: usize,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) firsts: Vec<u64>,
+    pub(crate) filter: Making,
+    pub(crate) chooser: Chooser,
 }
 
 impl TableWriter {

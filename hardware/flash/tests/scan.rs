@@ -1,9 +1,11 @@
 //! Going through tables in pieces, and writing many entries at once: the same entries as one by one, and every damage found.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use genuma_flash::{Answers, Error, Options, Part, Piece, Scan, Spec, Table, TableWriter};
+use genuma_flash::{Answers, Error, Options, Part, Piece, Raw, Scan, Spec, Table, TableWriter};
 use tempfile::TempDir;
 
 /// Keys at odd distances, and values that tell them.
@@ -33,11 +35,12 @@ fn pieces_hold_all_entries() {
         let (keys, values) = entries(n);
         write(&path, Spec::new(4, n), &keys, &values, 777);
         for pages in [1, 3, 100] {
-            let mut scan = Scan::open(&path, pages).unwrap();
+            let scan = Scan::open(&path).unwrap();
             assert_eq!((scan.len(), scan.value_bytes()), (n, 4));
             let (mut found, mut piece) = (Piece::<u32>::default(), Piece::default());
+            let mut walk = scan.walk(pages).unwrap();
             loop {
-                scan.fill(&mut piece).unwrap();
+                walk.next(&mut piece).unwrap();
                 if piece.keys.is_empty() {
                     break;
                 }
@@ -48,17 +51,103 @@ fn pieces_hold_all_entries() {
             assert!(found.keys == keys && found.values == values, "{n} entries by {pages}");
         }
     }
-    let mut scan = Scan::open(&path, 2).unwrap();
+    let scan = Scan::open(&path).unwrap();
     let (keys, _) = entries(5000);
-    let mut piece = Piece::<u32>::default();
+    let (mut piece, mut raw) = (Piece::<u32>::default(), Raw::new(1).unwrap());
     for key in [0, keys[339], keys[340], keys[340] + 1, keys[4999], u64::MAX] {
         let page = scan.page_of(key).unwrap();
-        scan.go_to(page);
-        scan.fill_some(&mut piece, 1).unwrap();
+        piece.clear();
+        scan.read(page..page + 1, &mut raw).unwrap();
+        scan.unpack(&raw, &[scan.first_key(page).unwrap()], &mut piece).unwrap();
         let place = keys.partition_point(|&other| other <= key).max(1) - 1;
         assert!(piece.keys.contains(&keys[place]), "{key} is not where {page} says");
         assert_eq!(scan.first_key(page).unwrap(), piece.keys[0]);
     }
+}
+
+/// Writes entries cut into stretches of `sizes`, over and over, by so many threads.
+fn together(
+    path: &Path,
+    spec: Spec,
+    keys: &[u64],
+    values: &[u32],
+    sizes: &[usize],
+    threads: usize,
+) -> Result<(), Error> {
+    let mut stretches = Vec::new();
+    let mut at = 0;
+    for &size in sizes.iter().cycle() {
+        let end = (at + size).min(keys.len());
+        stretches.push(at..end);
+        at = end;
+        if at == keys.len() {
+            break;
+        }
+    }
+    let mut writer = TableWriter::create(path, spec)?;
+    let next = AtomicUsize::new(0);
+    writer.together(threads, |table| {
+        let work = || {
+            let mut hand = table.hand().unwrap();
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                let Some(range) = stretches.get(number).cloned() else { break };
+                let middle = range.start + range.len() / 3;
+                let run = |range: Range<usize>| (&keys[range.clone()], bytemuck::cast_slice(&values[range]));
+                let runs: [(&[u64], &[u8]); 2] = [run(range.start..middle), run(middle..range.end)];
+                let weight = |value: &[u8]| u64::from(u32::from_le_bytes(value.try_into().unwrap()));
+                if !hand.add(number as u64, &runs, weight) {
+                    return;
+                }
+            }
+            hand.finish();
+        };
+        std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    })?;
+    writer.finish().map(drop)
+}
+
+#[test]
+fn several_threads_write_what_one_does() {
+    let folder = TempDir::new().unwrap();
+    let (one, many) = (folder.path().join("one"), folder.path().join("many"));
+    for n in [0, 1, 339, 340, 341, 5000, 200_000] {
+        let (keys, values) = entries(n);
+        for memory in [0, u64::MAX] {
+            let spec = Spec { hot_entries: 60, memory, ..Spec::new(4, n) };
+            write(&one, spec.clone(), &keys, &values, 340);
+            let whole = fs::read(&one).unwrap();
+            for sizes in [&[1_000_000][..], &[340], &[1, 0, 339, 341], &[90_000, 7, 1000], &[3]] {
+                for threads in [1, 3] {
+                    if sizes == [3] && n > 10_000 {
+                        continue;
+                    }
+                    together(&many, spec.clone(), &keys, &values, sizes, threads).unwrap();
+                    assert!(fs::read(&many).unwrap() == whole, "{n} entries by {sizes:?}, {threads} threads");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn several_threads_are_told_what_is_wrong() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t");
+    let (mut keys, values) = entries(5000);
+    let most = together(&path, Spec::new(4, 4000), &keys, &values, &[700], 2);
+    assert!(matches!(most, Err(Error::TooMany { most: 4000, .. })), "{most:?}");
+    // Within a run, where two runs meet, and where two stretches do.
+    for wrong in [1500, 933, 1400] {
+        let right = std::mem::replace(&mut keys[wrong], 5);
+        let order = together(&path, Spec::new(4, 5000), &keys, &values, &[700], 2);
+        assert!(
+            matches!(order, Err(Error::Order { entry, key: 5, .. }) if entry == wrong as u64),
+            "{wrong}: {order:?}"
+        );
+        keys[wrong] = right;
+    }
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "something is left");
 }
 
 #[test]
@@ -122,10 +211,10 @@ fn damaged_pages_are_found() {
     let whole = fs::read(&path).unwrap();
     let said = |bytes: &[u8]| {
         fs::write(&path, bytes).unwrap();
-        let mut scan = Scan::open(&path, 2)?;
-        let mut piece = Piece::<u32>::default();
+        let scan = Scan::open(&path)?;
+        let (mut walk, mut piece) = (scan.walk(2)?, Piece::<u32>::default());
         loop {
-            scan.fill(&mut piece)?;
+            walk.next(&mut piece)?;
             if piece.keys.is_empty() {
                 return Ok::<(), Error>(());
             }
@@ -139,6 +228,14 @@ fn damaged_pages_are_found() {
         let found = said(&bytes).unwrap_err();
         assert!(matches!(found, Error::Damaged { part: Part::Page(n), .. } if n == page), "{byte}: {found}");
     }
+    // The index, which is page 10: the keys of both are right, but not the same.
+    let mut bytes = whole.clone();
+    bytes[10 * 4096 + 16] ^= 1;
+    assert!(
+        matches!(said(&bytes), Err(Error::Damaged { part: Part::Page(3), what, .. }) if what.contains("index"))
+    );
+    bytes[10 * 4096 + 22] ^= 1;
+    assert!(matches!(said(&bytes), Err(Error::Damaged { part: Part::Index, .. })));
     // A page in another's place.
     let mut bytes = whole.clone();
     bytes.copy_within(2 * 4096..3 * 4096, 3 * 4096);
