@@ -39,9 +39,10 @@ bench-parts: ## what a call in parts costs beside one process; ARGS="--genome-le
 	@scripts/setup.sh build test bench
 	@bench/parts.sh $(ARGS)
 
-bench-pairs: ## how often `genuma check` takes two people for one, or one for two; ARGS="--pairs 1000 --kin sibling" for more
+bench-pairs: ## how often shallow samples of two people are taken for one's, or one's for two; ARGS="--people 28 --reads 6" for 1008 pairs of a kind
 	@scripts/setup.sh build
-	cargo build --release --locked
+	cargo build --release --locked --package genuma
+	cargo build --release --locked --package genuma-pair --example pairs
 	@bench/pairs.sh $(ARGS)
 
 bench-purity: ## what `genuma check` tells of simulated tumours of known purity and copies; ARGS="--seeds 10 --depths 100/30" for more

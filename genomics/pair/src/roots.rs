@@ -17,8 +17,8 @@ use crate::usual::usual;
 pub const DEPTHS: usize = 256;
 /// Occurrences of a second allele told apart.
 pub const MINORS: usize = 32;
-/// Occurrences of a root in both samples together up to which pairs of reads are compared.
-pub const DRAWN: usize = 256;
+/// Occurrences of a root in both samples together up to which pairs of reads are compared: deeper samples show their alleles.
+pub const DRAWN: u32 = 48;
 /// Fewest occurrences in each sample from which a site is looked at for its alleles.
 pub const DEEP: u32 = 8;
 /// Sites of a kind that are kept one by one: those of the smallest hashes.
@@ -34,11 +34,30 @@ pub const SUBSTITUTIONS: [&str; 6] = ["C>A", "C>G", "C>T", "T>A", "T>C", "T>G"];
 pub struct Draws {
     /// Pairs within the normal, within the tumour, and between them.
     pub pairs: [u64; 3],
-    /// Those that differ.
+    /// Those that differ, but for those of roots of which there may be copies ([`has_copies`]).
     pub differ: [u64; 3],
 }
 
 impl Draws {
+    /// Those at a root, and how often both samples have it. Pairs of a sample of which so many begin alike are not looked at: where they do not differ they
+    /// were counted as one.
+    pub fn at(root: &RootCounters, copies: [u32; 2]) -> (u32, Draws) {
+        let (mut depth, mut same, mut between) = ([0u32; 2], [0u64; 2], 0u64);
+        for counts in &root.counts {
+            for s in 0..2 {
+                depth[s] = depth[s].saturating_add(counts[s]);
+                same[s] += two(counts[s]);
+            }
+            between += u64::from(counts[0]) * u64::from(counts[1]);
+        }
+        let all = [two(depth[0]), two(depth[1]), u64::from(depth[0]) * u64::from(depth[1])];
+        let alike = [same[0], same[1], between];
+        let copies = [copies[0], copies[1], 0].map(u64::from);
+        let differ: [u64; 3] = std::array::from_fn(|i| (all[i] - alike[i]).saturating_sub(copies[i]));
+        let pairs = std::array::from_fn(|i| alike[i] + differ[i]);
+        (depth[0].saturating_add(depth[1]), Draws { pairs, differ })
+    }
+
     /// Adds others.
     pub fn add(&mut self, other: &Draws) {
         self.pairs.iter_mut().zip(other.pairs).for_each(|(a, b)| *a += b);
@@ -142,7 +161,7 @@ impl Default for RootTally {
             share: 1.0,
             roots: 0,
             known: [(1, u32::MAX); 2],
-            draws: vec![Draws::default(); DRAWN],
+            draws: vec![Draws::default(); DRAWN as usize],
             genotypes: vec![Genotypes::default(); DEPTHS],
             minor: [(); 2].map(|()| vec![0; 6 * DEPTHS * MINORS]),
             het: Kept::default(),
@@ -184,6 +203,17 @@ fn slips(stem: u64) -> bool {
     })
 }
 
+/// Whether another root that differs in one base is there: then copies of the place, which have changed since, may lie elsewhere in the genome, and reads that
+/// differ may be of two of them. Which sample they are of has no part in it. Roots have so many `bases`.
+pub fn has_copies(root: u64, bases: u32, is_there: impl Fn(u64) -> bool) -> bool {
+    (0..bases).any(|at| {
+        (1..4).any(|other| {
+            let changed = root ^ (other << (2 * at));
+            is_there(changed.min(revcomp(changed, bases)))
+        })
+    })
+}
+
 fn two(n: u32) -> u64 {
     u64::from(n) * u64::from(n.saturating_sub(1)) / 2
 }
@@ -205,37 +235,34 @@ impl RootTally {
     /// Of what was sampled.
     pub fn of(sampled: &Sampled) -> RootTally {
         let mut tally = RootTally { share: sampled.share(), known: single(sampled), ..RootTally::default() };
-        sampled.roots().for_each(|root| tally.see(&root, sampled.root_bases()));
+        let bases = sampled.root_bases();
+        sampled.roots_and_copies().for_each(|(root, copies)| {
+            tally.see(&root, copies, bases, |root| has_copies(root, bases, |other| sampled.has(other)))
+        });
         tally
     }
 
     /// Looks at a root of two samples. One that is its own reverse complement has no sides: it may not come.
-    fn see(&mut self, root: &RootCounters, bases: u32) {
+    fn see(&mut self, root: &RootCounters, copies: [u32; 2], bases: u32, has_copies: impl Fn(u64) -> bool) {
         let hash = hash(root.stem);
         let (mut before, mut behind) = ([[0u32; 2]; 4], [[0u32; 2]; 4]);
-        let (mut same, mut between) = ([0u64; 2], 0u64);
         for (slot, counts) in root.counts.iter().enumerate() {
             for s in 0..2 {
                 before[slot >> 2][s] += counts[s];
                 behind[slot & 3][s] += counts[s];
-                same[s] += two(counts[s]);
             }
-            between += u64::from(counts[0]) * u64::from(counts[1]);
         }
         let depth = before.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
-        let all = depth[0].saturating_add(depth[1]);
         self.roots += 1;
+        let (all, mut draws) = Draws::at(root, copies);
         if all < 2 {
             return;
         }
-        if (all as usize) < DRAWN {
-            let pairs = [two(depth[0]), two(depth[1]), u64::from(depth[0]) * u64::from(depth[1])];
-            let alike = [same[0], same[1], between];
-            let draws = &mut self.draws[all as usize];
-            for i in 0..3 {
-                draws.pairs[i] += pairs[i];
-                draws.differ[i] += pairs[i] - alike[i];
+        if all < DRAWN {
+            if draws.differ != [0; 3] && has_copies(root.stem) {
+                draws.differ = [0; 3];
             }
+            self.draws[all as usize].add(&draws);
         }
         let gc = (root.stem ^ (root.stem >> 1)) & 0x5555_5555_5555_5555;
         let gc = (gc.count_ones() as usize).min(GC - 1);
@@ -396,5 +423,31 @@ impl Alleles {
 
     fn bases(&self) -> (usize, usize) {
         (self.first.min(self.second), self.first.max(self.second))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_a_root_are_those_that_differ_in_one_base_on_either_strand() {
+        let root = 0x1234_5678_9abc_u64;
+        let there = |known: u64| move |root: u64| root == known;
+        let changed = root ^ (2 << 20);
+        assert!(has_copies(root, 29, there(changed.min(revcomp(changed, 29)))));
+        let twice = changed ^ (1 << 6);
+        assert!(!has_copies(root, 29, there(twice.min(revcomp(twice, 29)))));
+        assert!(!has_copies(root, 29, there(root)));
+    }
+
+    #[test]
+    fn molecules_that_begin_alike_are_no_pair() {
+        let mut root = RootCounters { stem: 5, counts: [[0; 2]; 16] };
+        (root.counts[3], root.counts[9]) = ([2, 1], [1, 1]);
+        let (all, apart) = Draws::at(&root, [0, 0]);
+        assert_eq!((all, apart.pairs, apart.differ), (5, [3, 1, 6], [2, 1, 3]));
+        let (_, copied) = Draws::at(&root, [1, 1]);
+        assert_eq!((copied.pairs, copied.differ), ([2, 0, 6], [1, 0, 3]));
     }
 }

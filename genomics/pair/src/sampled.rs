@@ -444,6 +444,12 @@ impl Sampled {
         self.params.k - 2
     }
 
+    /// Whether a root is there, as it is smaller of both strands.
+    pub fn has(&self, root: u64) -> bool {
+        let at = self.counts.partition_point(|count| count.0 >> 4 < root);
+        self.counts.get(at).is_some_and(|count| count.0 >> 4 == root)
+    }
+
     /// Share of each sample's pairs that are copies of another, as far as sampled k-mers of up to 16 pairs tell: less than there are where it is deeper.
     pub fn copies(&self) -> [f64; 2] {
         [0, 1].map(|s| {
@@ -459,16 +465,29 @@ impl Sampled {
 
     /// Every root with its counters, in molecules.
     pub fn roots(&self) -> impl Iterator<Item = RootCounters> + '_ {
+        self.roots_and_copies().map(|(root, _)| root)
+    }
+
+    /// The same, and how many molecules of each sample begin like another one of the sample that has the root with other bases beside it: copies of one, of
+    /// which one is wrong, or two by chance. Where copies are alike they are one molecule.
+    pub fn roots_and_copies(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
         let copies = self.copies();
         let molecules = move |seen: Seen, s: usize| {
             seen.molecules().unwrap_or_else(|| (f64::from(seen.pairs) * (1.0 - copies[s])).round() as u32)
         };
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
             let mut counts = [[0; 2]; 16];
-            for (key, seen) in own {
+            let mut twice = [0; 2];
+            for (i, (key, seen)) in own.iter().enumerate() {
                 counts[(key & 15) as usize] = [molecules(seen[0], 0), molecules(seen[1], 1)];
+                for (_, before) in &own[..i] {
+                    twice
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(s, n)| *n += (before[s].begin & seen[s].begin).count_ones());
+                }
             }
-            RootCounters { stem: own[0].0 >> 4, counts }
+            (RootCounters { stem: own[0].0 >> 4, counts }, twice)
         })
     }
 }
