@@ -13,7 +13,7 @@ use genuma_pair::sampled::{SampleParams, Sampling};
 use genuma_reads::{Lane, LaneFiles, Meter, NORMAL, Trimmer, for_each_batch};
 
 /// What `genuma check` samples.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], most: 8_000_000 };
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], whole: 8_000_000, most: 8_000_000 };
 
 /// k-mers of a sample, each root with its slot, and how often it has each.
 struct Set {
@@ -32,7 +32,8 @@ impl Set {
         let start = || (Trimmer::default(), sampling.sampler());
         for_each_batch(&lanes, 1, &Meter::default(), start, |(trimmer, sampler), batch| {
             for raw in batch.iter() {
-                sampler.see(trimmer.trim(raw), batch.sample);
+                let cut = trimmer.trim(raw);
+                sampler.see(cut, trimmer.packed(), batch.sample);
             }
             Ok::<(), genuma_reads::Error>(())
         })

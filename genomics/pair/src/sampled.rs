@@ -407,17 +407,17 @@ fn is_good(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     if qual[0] < ends || qual[last] < ends {
         return false;
     }
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let lowest = ONES * u64::from(inner + 33);
+    const HIGHEST: u64 = 0x8080_8080_8080_8080;
+    let lowest = (HIGHEST >> 7) * u64::from(inner + 33);
     // The highest bit of each of eight letters stays, where the letter is not below the lowest.
     let eight = |at: usize| {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(&qual[at..at + 8]);
         let letters = u64::from_le_bytes(bytes);
-        letters | ((letters | 0x80 * ONES) - lowest)
+        letters | ((letters | HIGHEST) - lowest)
     };
     let whole = (0..=last - 7).step_by(8).fold(eight(last - 7), |all, at| all & eight(at));
-    whole & (0x80 * ONES) == 0x80 * ONES
+    whole & HIGHEST == HIGHEST
 }
 
 /// The key of a k-mer whose root is not its own reverse complement.
