@@ -51,6 +51,8 @@ mod passes;
 mod units;
 mod judge;
 pub mod sites;
+pub mod own_alleles;
+mod in_normal;
 pub mod portrait;
 pub mod pipeline;
 pub mod parts;

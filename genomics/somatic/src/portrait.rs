@@ -1,15 +1,18 @@
 //! What the calls of a tumour add to what both samples say of themselves: its cells in the normal, its mutations by their context, how many there are, and how
 //! many tandem repeats have another length.
 
-use genuma_pair::facts::{Looked, PairFacts};
+use genuma_pair::facts::PairFacts;
 use genuma_pair::interval::Estimate;
 use genuma_reads::dna::code;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
+use crate::count::Counts;
 use crate::event::{Class, Event};
-use crate::genotype::{Filter, Support};
+use crate::genotype::Support;
+use crate::in_normal;
+use crate::select::usual_depth;
 use crate::sites;
 use crate::tract::{self, Tract};
 
@@ -20,6 +23,8 @@ pub struct Portrait {
     pub pair: Option<PairFacts>,
     /// Share of the normal's cells that are the tumour's.
     pub tumour_in_normal: Option<Estimate>,
+    /// Why that is not told, if it is not.
+    pub why_no_tumour_in_normal: Option<String>,
     /// SNVs that passed by substitution and the bases beside it, in the order of [`contexts`]; nothing without a reference.
     pub spectrum: Vec<u64>,
     /// SNVs and indels that passed for each million bases known in both samples.
@@ -39,10 +44,6 @@ pub struct Repeats {
     pub share: Estimate,
 }
 
-/// Fewest molecules of a change from which the normal is asked for it, and least share of the tumour's.
-const CLEAR: (u32, f64) = (5, 0.08);
-/// Fewest such changes.
-const CHANGES: usize = 10;
 /// Copies and bases of a tract, and most bases that reads span with its flanks.
 const COPIES: usize = 5;
 const BASES: std::ops::RangeInclusive<usize> = 10..=80;
@@ -75,16 +76,16 @@ fn context(three: [u8; 3], to: u8) -> Option<usize> {
     Some(kind * 16 + before * 4 + behind)
 }
 
-/// What a call says, of the tumour that is asked about.
-fn own(event: &Event) -> (Support, Support) {
+/// What a call says of the tumour that is asked about.
+fn own(event: &Event) -> Support {
     let genotype = &event.calls[0].genotype;
-    (genotype.normal, genotype.tumours.first().map_or(genotype.tumour, |own| own.support))
+    genotype.tumours.first().map_or(genotype.tumour, |own| own.support)
 }
 
 impl Portrait {
-    /// From the events of a call. `reference` is where they lie, if it was given; `known` bases are known in both samples.
+    /// From what was counted and the events of a call. `reference` is where they lie, if it was given; `known` bases are known in both samples.
     pub fn of(
-        looked: Option<&Looked>,
+        counts: &Counts,
         events: &[Event],
         reference: Option<&Reference>,
         known: u64,
@@ -92,47 +93,26 @@ impl Portrait {
     ) -> Portrait {
         let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
         let small = |event: &&Event| matches!(event.class, Class::Snv | Class::Mnv | Class::Indel);
-        let changes: Vec<[u32; 2]> = passed()
-            .filter(small)
-            .map(|event| own(event).1)
-            .map(|support| [support.reference, support.alternative])
-            .collect();
-        let pair = looked.map(|looked| {
+        let changes: Vec<[u32; 2]> =
+            passed().filter(small).map(own).map(|support| [support.reference, support.alternative]).collect();
+        let pair = counts.looked.as_ref().map(|looked| {
             let roots: Vec<u64> = looked.het.iter().map(|site| site.root).collect();
             let places = reference.map(|genome| sites::places(genome, &roots, looked.bases, threads));
             looked.finish(&places.unwrap_or_default(), Some(&changes))
         });
-        let purity = pair.as_ref().and_then(|pair| pair.tumour).and_then(|tumour| tumour.purity);
+        let usual = counts.spectra.first().map_or(0.0, |normal| usual_depth(normal));
+        let clone = pair.as_ref().and_then(|pair| pair.tumour.as_ref());
+        let in_normal = in_normal::share(&counts.own, usual, clone);
         let count = passed().filter(small).count() as u64;
         Portrait {
-            tumour_in_normal: in_normal(events, purity),
+            tumour_in_normal: in_normal.ok(),
+            why_no_tumour_in_normal: in_normal.err().map(|why| why.word().into()),
             spectrum: reference.map(|genome| spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::rate(count, known as f64 / 1e6),
             repeats: reference.and_then(|genome| Repeats::of(passed(), genome, threads)),
             pair,
         }
     }
-}
-
-/// The tumour's cells among the normal's: its alleles' share there over their share in the tumour, of whose cells so many are the tumour's.
-fn in_normal(events: &[Event], purity: Option<Estimate>) -> Option<Estimate> {
-    let clear = |event: &&Event| {
-        let (_, tumour) = own(event);
-        let filters = &event.calls[0].genotype.filters;
-        matches!(event.class, Class::Snv | Class::Mnv | Class::Indel)
-            && filters.iter().all(|filter| matches!(filter, Filter::TumourInNormal | Filter::LowQuality))
-            && tumour.alternative >= CLEAR.0
-            && tumour.fraction() >= CLEAR.1
-    };
-    let of: Vec<(Support, Support)> = events.iter().filter(clear).map(own).collect();
-    if of.len() < CHANGES {
-        return None;
-    }
-    // What would be expected of a normal that is all tumour, and what there is.
-    let expected: f64 = of.iter().map(|(normal, tumour)| f64::from(normal.depth()) * tumour.fraction()).sum();
-    let found: u32 = of.iter().map(|(normal, _)| normal.alternative).sum();
-    let purity = purity.map_or(1.0, |purity| purity.value);
-    Estimate::rate(u64::from(found), expected).map(|share| share.times(purity))
 }
 
 /// SNVs by context.
