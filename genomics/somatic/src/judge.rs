@@ -171,7 +171,7 @@ impl Judging<'_> {
         }
         let known = known(&counts.spectra);
         let reference = on_reference.then_some(&genome);
-        let portrait = Portrait::of(&counts, &events, reference, known, turns.threads);
+        let portrait = Portrait::of(&counts, &events, reference, known, &errors.slippage, turns.threads);
         costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,

@@ -53,6 +53,7 @@ mod judge;
 pub mod sites;
 pub mod own_alleles;
 mod in_normal;
+pub mod unstable;
 pub mod portrait;
 pub mod pipeline;
 pub mod parts;

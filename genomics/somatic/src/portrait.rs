@@ -3,6 +3,7 @@
 
 use genuma_pair::facts::PairFacts;
 use genuma_pair::interval::Estimate;
+use genuma_reads::TUMOUR;
 use genuma_reads::dna::code;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
@@ -12,9 +13,10 @@ use crate::count::Counts;
 use crate::event::{Class, Event};
 use crate::genotype::Support;
 use crate::in_normal;
-use crate::select::usual_depth;
+use crate::select::{Depths, usual_depth};
 use crate::sites;
-use crate::tract::{self, Tract};
+use crate::slippage::Slippage;
+use crate::unstable::{Repeats, Visible};
 
 /// What is told of a pair of samples after the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -32,21 +34,6 @@ pub struct Portrait {
     /// Tandem repeats; nothing without a reference.
     pub repeats: Option<Repeats>,
 }
-
-/// Tandem repeats whose length is another one in the tumour.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Repeats {
-    /// Tracts of the reference that reads span: of five copies of one to six bases and more, ten bases at least.
-    pub tracts: u64,
-    /// Of these the changed ones, by calls that passed.
-    pub unstable: u64,
-    /// The share.
-    pub share: Estimate,
-}
-
-/// Copies and bases of a tract, and most bases that reads span with its flanks.
-const COPIES: usize = 5;
-const BASES: std::ops::RangeInclusive<usize> = 10..=80;
 
 /// The 96 contexts: substitution (C>A, C>G, C>T, T>A, T>C, T>G), then the base before, then the base behind, as `A[C>A]A`.
 pub fn contexts() -> Vec<String> {
@@ -89,6 +76,7 @@ impl Portrait {
         events: &[Event],
         reference: Option<&Reference>,
         known: u64,
+        slippage: &Slippage,
         threads: usize,
     ) -> Portrait {
         let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
@@ -104,12 +92,20 @@ impl Portrait {
         let clone = pair.as_ref().and_then(|pair| pair.tumour.as_ref());
         let in_normal = in_normal::share(&counts.own, usual, clone);
         let count = passed().filter(small).count() as u64;
+        let copies = pair.as_ref().map_or(0.0, |pair| pair.copies[usize::from(TUMOUR)]);
+        let visible = Visible {
+            kmers: Depths::of(&counts.spectra).kmer.get(usize::from(TUMOUR)).copied().unwrap_or(0.0)
+                * (1.0 - copies),
+            read: counts.libraries.tumor.mates[0].lengths[1] as usize,
+            purity: clone.and_then(|clone| clone.purity).map_or(1.0, |purity| purity.value),
+            slippage,
+        };
         Portrait {
             tumour_in_normal: in_normal.ok(),
             why_no_tumour_in_normal: in_normal.err().map(|why| why.word().into()),
             spectrum: reference.map(|genome| spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::rate(count, known as f64 / 1e6),
-            repeats: reference.and_then(|genome| Repeats::of(passed(), genome, threads)),
+            repeats: reference.and_then(|genome| Repeats::of(passed(), genome, &visible, threads)),
             pair,
         }
     }
@@ -127,56 +123,6 @@ fn spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Reference) -> 
         }
     }
     counts
-}
-
-impl Repeats {
-    fn of<'a>(
-        events: impl Iterator<Item = &'a Event>,
-        genome: &Reference,
-        threads: usize,
-    ) -> Option<Repeats> {
-        let counts = genuma_work::parallel::in_order(
-            genome.contigs.len(),
-            threads,
-            || (),
-            |(), i| {
-                let mut tracts = 0;
-                tract::in_sequence(&genome.contigs[i].seq, |tract| tracts += u64::from(is_counted(&tract)));
-                tracts
-            },
-        );
-        let tracts: u64 = counts.iter().sum();
-        let mut changed: Vec<(usize, usize)> = events.filter_map(|event| changed(event, genome)).collect();
-        changed.sort_unstable();
-        changed.dedup();
-        let unstable = (changed.len() as u64).min(tracts);
-        Some(Repeats { tracts, unstable, share: Estimate::share(unstable, tracts)? })
-    }
-}
-
-fn is_counted(tract: &Tract) -> bool {
-    BASES.contains(&tract.bases()) && tract.bases() >= COPIES * tract.unit
-}
-
-/// The tract whose length a call changes: sequence and start.
-fn changed(event: &Event, genome: &Reference) -> Option<(usize, usize)> {
-    let Change::Allele { chrom, pos, reference, alternative } = &event.calls[0].change else { return None };
-    let by = reference.len().abs_diff(alternative.len());
-    if by == 0 {
-        return None;
-    }
-    let seq = &genome.contigs[*chrom].seq;
-    let from = pos.saturating_sub(*BASES.end());
-    let around = &seq[from..(pos + reference.len() + 2 * BASES.end()).min(seq.len())];
-    let mut found = None;
-    tract::in_sequence(around, |tract| {
-        // Changes stand as far left as they can: at the base before the tract.
-        let begins = (from + tract.start).abs_diff(pos + 1) <= 1;
-        if is_counted(&tract) && begins && by.is_multiple_of(tract.unit) {
-            found = Some((*chrom, from + tract.start));
-        }
-    });
-    found
 }
 
 #[cfg(test)]
