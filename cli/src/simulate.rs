@@ -83,6 +83,16 @@ pub struct Args {
     /// Share of the indels that change the length of a tandem repeat or homopolymer
     #[arg(long, value_name = "SHARE", default_value_t = 1.0 / 3.0, hide_default_value = true, help_heading = "Somatic variants")]
     tandem_share: f64,
+    /// Share of the tandem repeats that reads span (5 copies of 1-6 bases, 10-80 bases) that have another length in the tumour, in addition:
+    /// unstable microsatellites
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        hide_default_value = true,
+        help_heading = "Somatic variants"
+    )]
+    unstable: f64,
     /// Fewest bases between two somatic variants or breakpoints [default: 500; with capture 150]
     #[arg(long, value_name = "BP", help_heading = "Somatic variants")]
     spacing: Option<usize>,
@@ -191,6 +201,7 @@ impl Args {
         if self.recurrent > 0 {
             params.recurrent = RecurrentParams { places: self.recurrent, seed: self.recurrent_seed };
         }
+        params.unstable.share = self.unstable;
         params.linked.clusters = self.clusters;
         params.linked.mnvs = self.mnvs;
         let reads = &mut params.sequencing;

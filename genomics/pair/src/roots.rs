@@ -196,7 +196,7 @@ fn single(sampled: &Sampled) -> [(u32, u32); 2] {
 }
 
 /// Whether a root ends in a tandem repeat, of which copies come and go while it is read: 5 bases of one, 3 copies of two or three, of four almost so.
-fn slips(stem: u64) -> bool {
+pub fn slips(stem: u64) -> bool {
     [(1, 5), (2, 6), (3, 9), (4, 11)].iter().any(|&(unit, bases)| {
         let differ = stem ^ (stem >> (2 * unit));
         differ & (u64::MAX >> (64 - 2 * (bases - unit))) == 0

@@ -17,6 +17,7 @@ use crate::rng::{Rng, Stream};
 use crate::sequencing::{SHORTEST_INSERT, SequencingParams, is_default};
 use crate::somatic::SomaticParams;
 use crate::targets::CaptureParams;
+use crate::unstable::UnstableParams;
 
 /// Where the reference comes from.
 #[derive(Debug, Clone, Serialize)]
@@ -85,6 +86,9 @@ pub struct Params {
     /// Foreign sequence in the tumour's genome.
     #[serde(skip_serializing_if = "is_default")]
     pub integrated: IntegratedParams,
+    /// Tandem repeats of another length in the tumour.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unstable: UnstableParams,
     /// The tumour's copy numbers.
     #[serde(skip_serializing_if = "is_default")]
     pub copies: CopyParams,
@@ -119,6 +123,7 @@ impl Default for Params {
             somatic: SomaticParams::default(),
             linked: LinkedParams::default(),
             integrated: IntegratedParams::default(),
+            unstable: UnstableParams::default(),
             copies: CopyParams::default(),
             samples: SampleParams::default(),
             foreign: ForeignParams::default(),
@@ -174,6 +179,7 @@ impl Params {
             samples.purity,
             samples.contamination,
             self.somatic.tandem_share,
+            self.unstable.share,
             self.germline.homozygous_share,
             self.copies.aneuploidy,
             self.copies.subclonal,

@@ -30,6 +30,7 @@ use crate::somatic;
 use crate::targets::Targets;
 use crate::truth::{self, Annotator};
 use crate::tumour::Tumour;
+use crate::unstable;
 
 /// What was made.
 #[derive(Debug, Clone, Serialize)]
@@ -51,6 +52,9 @@ pub struct Summary {
     pub aneuploid: Vec<Aneuploid>,
     /// Copies of the genome in tumour cells.
     pub tumor_content: Content,
+    /// Tandem repeats that were given another length, and those that could have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unstable_tracts: Option<[usize; 2]>,
     /// Bases of the targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_bases: Option<usize>,
@@ -70,6 +74,8 @@ struct Variants {
     foreign: Option<Vec<Germline>>,
     /// The patient's and another person's.
     mitochondria: Option<[Mitochondrion; 2]>,
+    /// Tandem repeats given another length, and those that could have been.
+    unstable: [usize; 2],
 }
 
 /// Simulates into the folder `out`, which is made if need be: `genome.fa` and its index, `tumor_{1,2}.fq.gz`,
@@ -107,7 +113,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
         .map(|c| Targets::new(&c.targets, &nuclear, &mut params.stream(Stream::Targets)))
         .transpose()?;
     let variants = place(&nuclear, genome, params, targets.as_ref())?;
-    let Variants { tumour, germline, foreign, mitochondria } = &variants;
+    let Variants { tumour, germline, foreign, mitochondria, unstable } = &variants;
 
     std::fs::create_dir_all(out).map_err(Error::io(out))?;
     let mut set = Set::default();
@@ -178,6 +184,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
         normal_pairs: normal.pairs,
         aneuploid: copies::aneuploid(&nuclear, tumour),
         tumor_content: Content::of(&nuclear, tumour),
+        unstable_tracts: (params.unstable.share > 0.0).then_some(*unstable),
         target_bases: targets.as_ref().map(Targets::bases),
         tumor_reads: params.is_dirty().then_some(tumor_reads),
         normal_reads: params.is_dirty().then_some(normal_reads),
@@ -239,6 +246,11 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
     placing(Stream::Somatic, &mut |site| somatic::place(site, &wanted))?;
     placing(Stream::Linked, &mut |site| linked::place(site, &params.linked))?;
     placing(Stream::Integrated, &mut |site| integrated::place(site, &params.integrated))?;
+    let mut unstable = [0; 2];
+    placing(Stream::Unstable, &mut |site| {
+        unstable = unstable::place(site, &params.unstable)?;
+        Ok(())
+    })?;
     ground.want(None);
     let germline = germline::place(
         nuclear,
@@ -262,7 +274,7 @@ fn place(nuclear: &Genome, genome: &Genome, params: &Params, targets: Option<&Ta
         [Stream::MitochondrialVariants, other]
             .map(|stream| Mitochondrion::new(genome, &mut params.stream(stream)))
     });
-    Ok(Variants { tumour, germline, foreign, mitochondria })
+    Ok(Variants { tumour, germline, foreign, mitochondria, unstable })
 }
 
 fn write_laid(genome: &Genome, laid: &[Laid], path: &Path, set: &mut Set) -> Result<()> {
@@ -282,7 +294,7 @@ fn write_truth(
     out: &Path,
     set: &mut Set,
 ) -> Result<()> {
-    let Variants { tumour, germline, foreign, mitochondria } = variants;
+    let Variants { tumour, germline, foreign, mitochondria, .. } = variants;
     let own = if foreign.is_some() { 1.0 - params.foreign.tumor } else { 1.0 };
     let sample = truth::SampleOf { purity: params.samples.purity, own };
     let [patient, other] = match mitochondria {

@@ -43,6 +43,8 @@ pub enum Stream {
     ForeignMitochondrion,
     /// Foreign sequence in the tumour's genome.
     Integrated,
+    /// Tandem repeats of another length.
+    Unstable,
 }
 
 impl Rng {

@@ -118,7 +118,8 @@ impl<'a> SmallMaker<'a> {
         }
     }
 
-    fn resize(&self, contig: usize, tract: Tract, rng: &mut Rng, longest: usize) -> Option<Made> {
+    /// A tandem repeat of so many bases at most longer or shorter by whole units, anywhere in a contig.
+    pub fn resize(&self, contig: usize, tract: Tract, rng: &mut Rng, longest: usize) -> Option<Made> {
         let seq = &self.genome.seqs[contig];
         let copies = (tract.end - tract.start) / tract.unit;
         let shorter = rng.chance(0.5);

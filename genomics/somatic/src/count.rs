@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::known::known;
 use crate::label::Spelling;
 use crate::ledger::Ledger;
+use crate::own_alleles::OwnAlleles;
 use crate::rules::Rules;
 use crate::samples::Samples;
 use crate::select::{Depths, Pick, TOGETHER, beyond_errors, by_kmer, usual_depth};
@@ -63,6 +64,8 @@ pub struct Counts {
     pub bases: Vec<u64>,
     /// For each tumour the roots at which it and the normal differ as two people do.
     pub strangers: Vec<u64>,
+    /// Alleles that the first tumour clearly has, and what the normal has of them.
+    pub own: OwnAlleles,
     /// What was cut off the reads of each sample.
     pub trimmed: Vec<Trimmed>,
     /// What the reads of the normal and of the first tumour say of their libraries.
@@ -274,6 +277,7 @@ pub struct Share {
     picks: Vec<Pick>,
     spectra: Vec<Vec<u64>>,
     strangers: Vec<u64>,
+    own: OwnAlleles,
     /// Picks where the normal does not know the root, those too that were not kept.
     unknown: u64,
     /// k-mers among them left out because the reference has them.
@@ -511,6 +515,7 @@ impl Counting<'_> {
             picks: counted.picks,
             spectra: counted.spectra.into_iter().take(samples).collect(),
             strangers: rule.map(Rules::strangers).unwrap_or_default(),
+            own: rule.map(Rules::own).unwrap_or_default(),
             unknown: rule.map_or(0, Rules::unknown),
             known: 0,
             spilled: stats.spill_peak,
@@ -617,6 +622,7 @@ impl Counting<'_> {
             mut picks,
             spectra,
             strangers,
+            own,
             unknown,
             known,
             spilled,
@@ -689,7 +695,19 @@ impl Counting<'_> {
         });
         let known = marks.map_or_else(Known::default, |marks| Known::of(&marks, reads));
         let libraries = Libraries::of(&libraries, &[trimmed[0], trimmed[1]], depths);
-        Ok(Counts { picks, spectra, bases, strangers, trimmed, libraries, known, looked, copied, ledger })
+        Ok(Counts {
+            picks,
+            spectra,
+            bases,
+            strangers,
+            own,
+            trimmed,
+            libraries,
+            known,
+            looked,
+            copied,
+            ledger,
+        })
     }
 }
 
@@ -741,6 +759,7 @@ impl Share {
             ));
         }
         self.strangers.iter_mut().zip(other.strangers).for_each(|(all, part)| *all += part);
+        self.own.add(&other.own);
         self.looked = self.looked.or(other.looked);
         self.unknown += other.unknown;
         self.known += other.known;
@@ -801,6 +820,7 @@ mod tests {
                 picks,
                 spectra,
                 strangers: vec![0],
+                own: OwnAlleles::default(),
                 unknown,
                 known: 0,
                 spilled: 0,

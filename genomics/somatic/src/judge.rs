@@ -170,8 +170,8 @@ impl Judging<'_> {
             why.judged(ranges.loci(), &events, &genome);
         }
         let known = known(&counts.spectra);
-        let (looked, reference) = (counts.looked.as_ref(), on_reference.then_some(&genome));
-        let portrait = Portrait::of(looked, &events, reference, known, turns.threads);
+        let reference = on_reference.then_some(&genome);
+        let portrait = Portrait::of(&counts, &events, reference, known, &errors.slippage, turns.threads);
         costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,

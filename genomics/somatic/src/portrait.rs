@@ -1,18 +1,23 @@
 //! What the calls of a tumour add to what both samples say of themselves: its cells in the normal, its mutations by their context, how many there are, and how
 //! many tandem repeats have another length.
 
-use genuma_pair::facts::{Looked, PairFacts};
+use genuma_pair::facts::PairFacts;
 use genuma_pair::interval::Estimate;
 use genuma_pair::tumour;
+use genuma_reads::TUMOUR;
 use genuma_reads::dna::code;
 use genuma_reads::fasta::Reference;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{Change, position};
+use crate::count::Counts;
 use crate::event::{Class, Event};
-use crate::genotype::{Filter, Support};
+use crate::genotype::Support;
+use crate::in_normal;
+use crate::select::{Depths, usual_depth};
 use crate::sites;
-use crate::tract::{self, Tract};
+use crate::slippage::Slippage;
+use crate::unstable::{Repeats, Visible};
 
 /// What is told of a pair of samples after the call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -21,6 +26,8 @@ pub struct Portrait {
     pub pair: Option<PairFacts>,
     /// Share of the normal's cells that are the tumour's.
     pub tumour_in_normal: Option<Estimate>,
+    /// Why that is not told, if it is not.
+    pub why_no_tumour_in_normal: Option<String>,
     /// SNVs that passed by substitution and the bases beside it, in the order of [`contexts`]; nothing without a reference.
     pub spectrum: Vec<u64>,
     /// SNVs and indels that passed for each million bases known in both samples.
@@ -28,25 +35,6 @@ pub struct Portrait {
     /// Tandem repeats; nothing without a reference.
     pub repeats: Option<Repeats>,
 }
-
-/// Tandem repeats whose length is another one in the tumour.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Repeats {
-    /// Tracts of the reference that reads span: of five copies of one to six bases and more, ten bases at least.
-    pub tracts: u64,
-    /// Of these the changed ones, by calls that passed.
-    pub unstable: u64,
-    /// The share.
-    pub share: Estimate,
-}
-
-/// Fewest molecules of a change from which the normal is asked for it, and least share of the tumour's.
-const CLEAR: (u32, f64) = (5, 0.08);
-/// Fewest such changes.
-const CHANGES: usize = 10;
-/// Copies and bases of a tract, and most bases that reads span with its flanks.
-const COPIES: usize = 5;
-const BASES: std::ops::RangeInclusive<usize> = 10..=80;
 
 /// The 96 contexts: substitution (C>A, C>G, C>T, T>A, T>C, T>G), then the base before, then the base behind, as `A[C>A]A`.
 pub fn contexts() -> Vec<String> {
@@ -76,19 +64,20 @@ fn context(three: [u8; 3], to: u8) -> Option<usize> {
     Some(kind * 16 + before * 4 + behind)
 }
 
-/// What a call says, of the tumour that is asked about.
-fn own(event: &Event) -> (Support, Support) {
+/// What a call says of the tumour that is asked about.
+fn own(event: &Event) -> Support {
     let genotype = &event.calls[0].genotype;
-    (genotype.normal, genotype.tumours.first().map_or(genotype.tumour, |own| own.support))
+    genotype.tumours.first().map_or(genotype.tumour, |own| own.support)
 }
 
 impl Portrait {
-    /// From the events of a call. `reference` is where they lie, if it was given; `known` bases are known in both samples.
+    /// From what was counted and the events of a call. `reference` is where they lie, if it was given; `known` bases are known in both samples.
     pub fn of(
-        looked: Option<&Looked>,
+        counts: &Counts,
         events: &[Event],
         reference: Option<&Reference>,
         known: u64,
+        slippage: &Slippage,
         threads: usize,
     ) -> Portrait {
         let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
@@ -96,48 +85,38 @@ impl Portrait {
         let changes: Vec<tumour::Change> = passed()
             .filter(small)
             .map(|event| {
-                let (support, at) = (own(event).1, position(&event.calls[0].change));
+                let (support, at) = (own(event), position(&event.calls[0].change));
                 // Without a reference changes lie on contigs of their own.
                 let place = reference.map(|_| (at.0 as u32, at.1 as u32));
                 tumour::Change { place, molecules: [support.reference, support.alternative] }
             })
             .collect();
-        let pair = looked.map(|looked| {
+        let pair = counts.looked.as_ref().map(|looked| {
             let places =
                 reference.map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
             looked.finish(&places.unwrap_or_default(), Some(&changes))
         });
-        let purity = pair.as_ref().and_then(|pair| pair.tumour.as_ref()).and_then(|tumour| tumour.purity);
+        let usual = counts.spectra.first().map_or(0.0, |normal| usual_depth(normal));
+        let clone = pair.as_ref().and_then(|pair| pair.tumour.as_ref());
+        let in_normal = in_normal::share(&counts.own, usual, clone);
         let count = passed().filter(small).count() as u64;
+        let copies = pair.as_ref().map_or(0.0, |pair| pair.copies[usize::from(TUMOUR)]);
+        let visible = Visible {
+            kmers: Depths::of(&counts.spectra).kmer.get(usize::from(TUMOUR)).copied().unwrap_or(0.0)
+                * (1.0 - copies),
+            read: counts.libraries.tumor.mates[0].lengths[1] as usize,
+            purity: clone.and_then(|clone| clone.purity).map_or(1.0, |purity| purity.value),
+            slippage,
+        };
         Portrait {
-            tumour_in_normal: in_normal(events, purity),
+            tumour_in_normal: in_normal.ok(),
+            why_no_tumour_in_normal: in_normal.err().map(|why| why.word().into()),
             spectrum: reference.map(|genome| spectrum(passed(), genome)).unwrap_or_default(),
             burden: Estimate::rate(count, known as f64 / 1e6),
-            repeats: reference.and_then(|genome| Repeats::of(passed(), genome, threads)),
+            repeats: reference.and_then(|genome| Repeats::of(passed(), genome, &visible, threads)),
             pair,
         }
     }
-}
-
-/// The tumour's cells among the normal's: its alleles' share there over their share in the tumour, of whose cells so many are the tumour's.
-fn in_normal(events: &[Event], purity: Option<Estimate>) -> Option<Estimate> {
-    let clear = |event: &&Event| {
-        let (_, tumour) = own(event);
-        let filters = &event.calls[0].genotype.filters;
-        matches!(event.class, Class::Snv | Class::Mnv | Class::Indel)
-            && filters.iter().all(|filter| matches!(filter, Filter::TumourInNormal | Filter::LowQuality))
-            && tumour.alternative >= CLEAR.0
-            && tumour.fraction() >= CLEAR.1
-    };
-    let of: Vec<(Support, Support)> = events.iter().filter(clear).map(own).collect();
-    if of.len() < CHANGES {
-        return None;
-    }
-    // What would be expected of a normal that is all tumour, and what there is.
-    let expected: f64 = of.iter().map(|(normal, tumour)| f64::from(normal.depth()) * tumour.fraction()).sum();
-    let found: u32 = of.iter().map(|(normal, _)| normal.alternative).sum();
-    let purity = purity.map_or(1.0, |purity| purity.value);
-    Estimate::rate(u64::from(found), expected).map(|share| share.times(purity))
 }
 
 /// SNVs by context.
@@ -152,56 +131,6 @@ fn spectrum<'a>(events: impl Iterator<Item = &'a Event>, genome: &Reference) -> 
         }
     }
     counts
-}
-
-impl Repeats {
-    fn of<'a>(
-        events: impl Iterator<Item = &'a Event>,
-        genome: &Reference,
-        threads: usize,
-    ) -> Option<Repeats> {
-        let counts = genuma_work::parallel::in_order(
-            genome.contigs.len(),
-            threads,
-            || (),
-            |(), i| {
-                let mut tracts = 0;
-                tract::in_sequence(&genome.contigs[i].seq, |tract| tracts += u64::from(is_counted(&tract)));
-                tracts
-            },
-        );
-        let tracts: u64 = counts.iter().sum();
-        let mut changed: Vec<(usize, usize)> = events.filter_map(|event| changed(event, genome)).collect();
-        changed.sort_unstable();
-        changed.dedup();
-        let unstable = (changed.len() as u64).min(tracts);
-        Some(Repeats { tracts, unstable, share: Estimate::share(unstable, tracts)? })
-    }
-}
-
-fn is_counted(tract: &Tract) -> bool {
-    BASES.contains(&tract.bases()) && tract.bases() >= COPIES * tract.unit
-}
-
-/// The tract whose length a call changes: sequence and start.
-fn changed(event: &Event, genome: &Reference) -> Option<(usize, usize)> {
-    let Change::Allele { chrom, pos, reference, alternative } = &event.calls[0].change else { return None };
-    let by = reference.len().abs_diff(alternative.len());
-    if by == 0 {
-        return None;
-    }
-    let seq = &genome.contigs[*chrom].seq;
-    let from = pos.saturating_sub(*BASES.end());
-    let around = &seq[from..(pos + reference.len() + 2 * BASES.end()).min(seq.len())];
-    let mut found = None;
-    tract::in_sequence(around, |tract| {
-        // Changes stand as far left as they can: at the base before the tract.
-        let begins = (from + tract.start).abs_diff(pos + 1) <= 1;
-        if is_counted(&tract) && begins && by.is_multiple_of(tract.unit) {
-            found = Some((*chrom, from + tract.start));
-        }
-    });
-    found
 }
 
 #[cfg(test)]

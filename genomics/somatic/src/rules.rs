@@ -6,6 +6,7 @@
 use genuma_kmers::RootCounters;
 use genuma_reads::{NORMAL, TUMOUR};
 
+use crate::own_alleles::OwnAlleles;
 use crate::select::{Pick, Select, TOGETHER};
 
 /// The rules of a call.
@@ -60,6 +61,11 @@ impl Rules {
     /// Picks of each tumour alone where the normal does not know the root, those too that were not given out.
     pub fn unknown(&self) -> u64 {
         self.each.iter().map(Select::unknown).sum()
+    }
+
+    /// Alleles that the first tumour clearly has, and what the normal has of them.
+    pub fn own(&self) -> OwnAlleles {
+        self.each.first().map(Select::own).unwrap_or_default()
     }
 
     /// For each tumour the roots at which it and the normal differ as two people do.

@@ -13,6 +13,8 @@ use genuma_kmers::encode::{mask, revcomp};
 use genuma_reads::{NORMAL, TUMOUR};
 use serde::{Deserialize, Serialize};
 
+use crate::own_alleles::{Gathering, OwnAlleles};
+
 /// A k-mer that the tumour has and the normal lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pick {
@@ -95,6 +97,8 @@ pub struct Select {
     /// Most occurrences in the normal of what it lacks: where the tumour has many copies, those are no measure.
     most: f64,
     strangers: AtomicU64,
+    /// What the tumour has alone, of the rule of one tumour.
+    own: Gathering,
     /// Picks where the normal does not know the root, and how many of them are given out.
     unknown: AtomicU64,
     wanted: u64,
@@ -125,6 +129,7 @@ impl Select {
             ratio,
             most: if depth > 0.0 { 1.0 + depth * ratio * GERMLINE } else { f64::INFINITY },
             strangers: AtomicU64::new(0),
+            own: Gathering::default(),
             unknown: AtomicU64::new(0),
             wanted: u64::MAX,
             rule: TUMOUR,
@@ -150,6 +155,11 @@ impl Select {
     /// person almost nowhere.
     pub fn strangers(&self) -> u64 {
         self.strangers.load(Relaxed)
+    }
+
+    /// Alleles that the tumour clearly has, and what the normal has of them; nothing but of the first tumour alone.
+    pub fn own(&self) -> OwnAlleles {
+        self.own.all()
     }
 
     /// Pushes the k-mers of a root that the tumour has often enough and the normal lacks, but for what contamination
@@ -201,6 +211,10 @@ impl Select {
                 let depth = if parting { in_tumour } else { 0 };
                 picks.push(Pick { kmer: word.min(reverse), tumour, normal, depth, rule: self.rule });
             }
+        }
+        if self.rule == TUMOUR {
+            let counts = root.counts.each_ref().map(&view);
+            self.own.see(root.stem, self.k - 2, &counts, [in_normal, in_tumour]);
         }
         if in_normal >= SOLID && in_tumour >= SOLID {
             let share = |c: &[u32; S]| view(c).into_iter().map(u64::from).product::<u64>();

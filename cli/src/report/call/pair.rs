@@ -8,7 +8,7 @@ use genuma_pair::library::Library;
 use genuma_pair::roots::SUBSTITUTIONS;
 use genuma_pair::tumour::Other;
 use genuma_somatic::outcome::Outcome;
-use genuma_somatic::portrait::Repeats;
+use genuma_somatic::unstable::Repeats;
 
 use super::verdict::{self, Level};
 use super::words::{number, percent, share};
@@ -151,7 +151,8 @@ fn mixture(rows: &mut Rows, outcome: &Outcome) {
     let foreign = |s: usize| or_untold(pair.contamination[s].map(|own| own.share), share, why);
     rows.each("Another person's DNA", [foreign(0), foreign(1)]);
     let of_one = identity.is_pair();
-    let few = if of_one { "too few clear changes" } else { "the samples are not of one person" };
+    let why = outcome.portrait.why_no_tumour_in_normal.as_deref();
+    let few = if of_one { why.unwrap_or(verdict::FEW_CHANGES) } else { "the samples are not of one person" };
     let in_normal = outcome.portrait.tumour_in_normal.filter(|_| of_one);
     rows.each(
         "Tumour cells",
@@ -246,7 +247,7 @@ fn repeats(repeats: Option<Repeats>) -> String {
         _ if repeats.tracts < REPEATS => "too few to tell",
         share if share < UNSTABLE[0] => "stable",
         share if share <= UNSTABLE[1] => "some",
-        _ => "many: microsatellites are unstable",
+        _ => "many: microsatellites are unstable (MSI-high)",
     };
     let basis = format!("{word}; {} of {}", grouped(repeats.unstable), grouped(repeats.tracts));
     remarked(&share(repeats.share), &basis)

@@ -14,10 +14,10 @@ use genuma_somatic::genotype::{Own, Support};
 use genuma_somatic::ledger::Ledger;
 use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
 use genuma_somatic::pipeline::Means;
-use genuma_somatic::portrait::Repeats;
 use genuma_somatic::screened::Screened;
 use genuma_somatic::select::Depths;
 use genuma_somatic::slippage::RepeatSlips;
+use genuma_somatic::unstable::Repeats;
 use genuma_work::clock::UnitCost;
 use genuma_work::timeline::Timeline;
 
@@ -179,7 +179,8 @@ fn told(mut outcome: Outcome) -> Outcome {
     outcome.portrait.tumour_in_normal = Some(estimate(0.008));
     outcome.portrait.spectrum = (0..96).collect();
     outcome.portrait.burden = Some(estimate(4.2));
-    outcome.portrait.repeats = Some(Repeats { tracts: 1_706, unstable: 77, share: estimate(0.045) });
+    outcome.portrait.repeats =
+        Some(Repeats { tracts: 1_706, unseen: 12, unstable: 77, share: estimate(0.045) });
     let contig = |name: &str, ratio, word: &str| ContigFacts {
         name: name.into(),
         bases: 900_000,
@@ -393,7 +394,7 @@ fn the_samples_are_told_and_drawn() {
         "64\u{a0}% (62–\u{2060}67)",
         "not told: too few reads",
         "<td>chr2</td>",
-        "many: microsatellites are unstable; 77 of 1,706",
+        "many: microsatellites are unstable (MSI-high); 77 of 1,706",
         "half up to 260",
         "like HPV31",
         "210 reads",

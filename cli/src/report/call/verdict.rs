@@ -6,6 +6,7 @@ use genuma_pair::interval::Estimate;
 use genuma_pair::library::Library;
 use genuma_pair::roots::SUBSTITUTIONS;
 use genuma_somatic::outcome::Outcome;
+use genuma_somatic::portrait::Portrait;
 
 use super::words::{percent, share};
 
@@ -65,7 +66,7 @@ pub fn findings(outcome: &Outcome) -> Vec<Finding> {
         person(pair, outcome.strangers),
         contamination(pair, 0, None),
         contamination(pair, 1, outcome.portrait.burden),
-        tumour_in_normal(pair, outcome.portrait.tumour_in_normal),
+        tumour_in_normal(pair, &outcome.portrait),
         purity(pair),
         coverage(pair),
         copies(libraries),
@@ -219,11 +220,14 @@ fn contamination(pair: Option<&PairFacts>, sample: usize, burden: Option<Estimat
     finding(level, about, says)
 }
 
-fn tumour_in_normal(pair: Option<&PairFacts>, found: Option<Estimate>) -> Finding {
+/// Why tumour in the normal is not told, where nothing else is known.
+pub const FEW_CHANGES: &str = "too few clear changes";
+
+fn tumour_in_normal(pair: Option<&PairFacts>, portrait: &Portrait) -> Finding {
     const ABOUT: &str = "Tumour in the normal";
-    let Some(found) = found.filter(|_| is_pair(pair)) else {
+    let Some(found) = portrait.tumour_in_normal.filter(|_| is_pair(pair)) else {
         let why = if is_pair(pair) || pair.is_none() {
-            "too few clear changes"
+            portrait.why_no_tumour_in_normal.as_deref().unwrap_or(FEW_CHANGES)
         } else {
             "the samples are not of one person"
         };
