@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -43,6 +43,11 @@ bench-pairs: ## how often `genuma check` takes two people for one, or one for tw
 	@scripts/setup.sh build
 	cargo build --release --locked
 	@bench/pairs.sh $(ARGS)
+
+bench-portrait: ## tumour in the normal and unstable repeats, told beside the truth; ARGS="--of repeats" for the latter
+	@scripts/setup.sh build
+	cargo build --release --locked
+	@bench/portrait.sh $(ARGS)
 
 bench-called: ## score Mutect2 and Delly on what genuma's own engine aligns beside what bwa mem aligns; ARGS="--genome FASTA" for real sequence as well
 	@scripts/setup.sh build bench
