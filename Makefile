@@ -1,6 +1,10 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
+=======
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
+>>>>>>> h-portrait
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -49,6 +53,11 @@ bench-purity: ## what `genuma check` tells of simulated tumours of known purity 
 	@scripts/setup.sh build
 	cargo build --release --locked
 	@bench/purity.sh $(ARGS)
+
+bench-portrait: ## tumour in the normal and unstable repeats, told beside the truth; ARGS="--of repeats" for the latter
+	@scripts/setup.sh build
+	cargo build --release --locked
+	@bench/portrait.sh $(ARGS)
 
 bench-called: ## score Mutect2 and Delly on what genuma's own engine aligns beside what bwa mem aligns; ARGS="--genome FASTA" for real sequence as well
 	@scripts/setup.sh build bench

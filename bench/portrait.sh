@@ -1,12 +1,12 @@
 #!/bin/sh
 # Simulates pairs of samples with some of the tumour in the normal, or with tandem repeats of another length, and says what `genuma call` tells of it:
 # truth, told, interval, whether the interval holds the truth; at last how many do, and the mean error.
-#   bench/portrait.sh [--of contamination|repeats] [--shares "0 0.01 0.03"] [--seeds "1 2 3"] [--purity P] [--depths "30 30"] [-- SIMULATE OPTIONS]
+#   bench/portrait.sh [--of contamination|repeats] [--shares "0 0.01 0.03"] [--seeds "1 2 3"] [--purity P] [--depths "30 30"] [--library wgs] [-- SIMULATE OPTIONS]
 set -eu
-of=contamination shares= seeds="1 2 3" purity=0.7 depths="30 30"
+of=contamination shares= seeds="1 2 3" purity=0.7 depths="30 30" library=wgs
 while [ $# -gt 0 ]; do
     case $1 in
-    --of) of=$2 ;; --shares) shares=$2 ;; --seeds) seeds=$2 ;; --purity) purity=$2 ;; --depths) depths=$2 ;;
+    --of) of=$2 ;; --shares) shares=$2 ;; --seeds) seeds=$2 ;; --purity) purity=$2 ;; --depths) depths=$2 ;; --library) library=$2 ;;
     --) shift; break ;;
     *) echo "portrait.sh: unknown option $1" >&2; exit 2 ;;
     esac
@@ -27,7 +27,7 @@ trap 'rm -rf "$work"' EXIT
 for share in $shares; do
     for seed in $seeds; do
         # shellcheck disable=SC2086 # several words on purpose
-        "$genuma" simulate -q -t "$threads" $made --library wgs --depth-tumor "${depths% *}" --depth-normal "${depths#* }" --purity "$purity" $option "$share" \
+        "$genuma" simulate -q -t "$threads" $made --library "$library" --depth-tumor "${depths% *}" --depth-normal "${depths#* }" --purity "$purity" $option "$share" \
             --seed "$seed" "$@" -o "$work/pair" >/dev/null 2>&1
         "$genuma" call -q -t "$threads" --tumor "$work"/pair/tumor_?.fq.gz --normal "$work"/pair/normal_?.fq.gz --reference "$work/pair/genome.fa" \
             -o "$work/calls" >/dev/null 2>&1

@@ -181,7 +181,7 @@ fn changed(event: &Event, genome: &Reference) -> Option<(usize, Tract)> {
     tracts(around, |tract| {
         let (start, end) = (from + tract.start, from + tract.end);
         // Changes stand as far left as they can: at the base before the tract, or a part of a unit before that.
-        let begins = start <= pos + 1 + tract.unit && pos + 1 <= start + tract.unit;
+        let begins = start <= pos + 1 + tract.unit && *pos < start + tract.unit;
         if begins && by.is_multiple_of(tract.unit) && found.is_none() {
             found = Some((*chrom, Tract { start, end, ..tract }));
         }
