@@ -74,7 +74,10 @@ pub fn told(pair: &PairFacts, libraries: &Libraries, bases: [u64; 2]) -> String 
             let _ = write!(what, "; adapters {}", percent(adapters));
         }
         line(&format!("{}, library", names[s]), what);
-        line(&format!("{}, damage", names[s]), damage(&pair.wrong[s]));
+        line(
+            &format!("{}, damage", names[s]),
+            pair.wrong[s].as_ref().map_or_else(|| "not told: too shallow".into(), damage),
+        );
     }
     text
 }

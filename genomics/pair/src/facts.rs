@@ -27,8 +27,8 @@ pub struct PairFacts {
     /// How each covers its genome.
     pub coverage: [Covered; 2],
     /// Wrong bases of each sample among those of quality 30 and more, by substitution (both strands together: [`crate::roots::SUBSTITUTIONS`]); what is much
-    /// more frequent than others is damage (C>T deaminated, C>A oxidised).
-    pub wrong: [[f64; 6]; 2],
+    /// more frequent than others is damage (C>T deaminated, C>A oxidised). Nothing of shallow samples, where single molecules are not known to be wrong.
+    pub wrong: [Option<[f64; 6]>; 2],
     /// What the tumour is like; nothing of two people's samples.
     pub tumour: Option<Clone>,
 }
@@ -46,6 +46,9 @@ pub struct Looked {
     /// How deep both samples are at roots of single places.
     deep: Vec<Deep>,
 }
+
+/// Molecules at a place from which one that differs alone is wrong.
+const KNOWN: f64 = 5.0;
 
 impl Looked {
     /// At what was sampled.
@@ -67,14 +70,15 @@ impl Looked {
         };
         let changed = tally.changed().into_iter().filter(|site| single(&site)).collect();
         let bases = sampled.root_bases();
+        let coverage = [0, 1].map(|s| Covered::of(&tally, s, bases));
         let facts = PairFacts {
             share: sampled.share(),
             roots: tally.roots,
             identity,
             contamination,
             copies,
-            coverage: [0, 1].map(|s| Covered::of(&tally, s, bases)),
-            wrong: [0, 1].map(|s| tally.wrong(s)),
+            wrong: [0, 1].map(|s| (coverage[s].depth >= KNOWN).then(|| tally.wrong(s))),
+            coverage,
             tumour: None,
         };
         Looked { facts, bases, het: tally.het(), changed, deep: deep(sampled, each[0]) }

@@ -48,6 +48,9 @@ const HET: u64 = 24;
 const SITES: u64 = 5_000;
 /// Distance up to which the samples are of one person: a tumour has changes of its own, and may hold a few cells of others.
 const SAME: f64 = 0.25;
+/// Kinship above which the samples are of one person however many changes the tumour has: between the 0.5 of one person and the 0.25 of relatives (KING's bound for
+/// samples of one person). What the tumour has lost makes it smaller.
+const ONE: f64 = 0.354;
 /// Kinship above which two people are relatives (KING, Manichaikul 2010: 0.25 for parent and child and for siblings, 0 for strangers).
 const KIN: f64 = 0.09;
 /// How much more pairs of reads vary than draws would: a place is seen from two sides, and reads of it are in several pairs.
@@ -94,6 +97,7 @@ fn by_alleles(all: &Genotypes) -> Identity {
         (all.het_both as f64 - 2.0 * all.opposite as f64) / (all.het_normal + all.het_tumour) as f64;
     let relation = match distance {
         d if d - 1.96 * spread < SAME && d < 1.5 * SAME => Relation::Same,
+        _ if kinship > ONE => Relation::Same,
         _ if kinship > KIN => Relation::Relatives,
         _ => Relation::Strangers,
     };

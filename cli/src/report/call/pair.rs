@@ -282,7 +282,7 @@ fn coverage(rows: &mut Rows, outcome: &Outcome) {
     rows.each(
         "Most frequent among wrong bases",
         each(&|s| {
-            let worst = pair.wrong[s].iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+            let worst = pair.wrong[s].iter().flatten().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
             let told = worst.filter(|(_, rate)| **rate > 0.0).map(|(at, rate)| {
                 let usual = "no more than usual";
                 let much = verdict::damaged(pair, s).map(|(_, times)| format!("{times:.1} times the usual"));

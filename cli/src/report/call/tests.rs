@@ -133,7 +133,7 @@ pub fn pair() -> PairFacts {
         contamination: [foreign, foreign],
         copies: [0.02, 0.02],
         coverage: [covered(), covered()],
-        wrong: [[1e-4; 6]; 2],
+        wrong: [Some([1e-4; 6]); 2],
         tumour: Some(Clone {
             purity: Some(Estimate { value: 0.64, low: 0.615, high: 0.67 }),
             ploidy: Some(estimate(2.4)),

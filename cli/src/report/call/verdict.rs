@@ -339,10 +339,11 @@ fn copies(libraries: [&Library; 2]) -> Finding {
 
 /// The substitution that a sample has much more often than others, and how many times the median of all.
 pub fn damaged(pair: &PairFacts, sample: usize) -> Option<(usize, f64)> {
-    let mut sorted = pair.wrong[sample];
+    let wrong = pair.wrong[sample]?;
+    let mut sorted = wrong;
     sorted.sort_by(f64::total_cmp);
     let median = (sorted[2] + sorted[3]) / 2.0;
-    let (at, rate) = pair.wrong[sample].into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (at, rate) = wrong.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let reads = pair.roots as f64 * pair.coverage[sample].depth * rate;
     let much = rate > DAMAGE * median && rate > HARMLESS && reads >= FEWEST_WRONG;
     much.then(|| (at, rate / median.max(1e-9)))
@@ -350,7 +351,8 @@ pub fn damaged(pair: &PairFacts, sample: usize) -> Option<(usize, f64)> {
 
 fn damage(pair: Option<&PairFacts>) -> Finding {
     const ABOUT: &str = "Damage";
-    let Some(pair) = pair.filter(|pair| pair.wrong.iter().all(|wrong| wrong.iter().any(|rate| *rate > 0.0)))
+    let Some(pair) =
+        pair.filter(|pair| pair.wrong.iter().all(|wrong| wrong.iter().flatten().any(|rate| *rate > 0.0)))
     else {
         return finding(Level::Untold, ABOUT, "Whether the DNA is damaged cannot be told: too few bases.");
     };
@@ -503,10 +505,10 @@ mod tests {
         }
         let rates = |rate: f64| [1e-4, 1e-4, rate, 1e-4, 1.2e-4, 0.9e-4];
         for (rate, wanted) in [(2e-4, Level::Good), (3e-4, Level::Look)] {
-            let found = of(|_, pair| pair.wrong[1] = rates(rate)).0;
+            let found = of(|_, pair| pair.wrong[1] = Some(rates(rate))).0;
             assert_eq!(level(&found, "Damage"), wanted);
         }
-        let found = of(|_, pair| pair.wrong[1] = rates(3e-4).map(|rate| rate / 100.0)).0;
+        let found = of(|_, pair| pair.wrong[1] = Some(rates(3e-4).map(|rate| rate / 100.0))).0;
         assert_eq!(level(&found, "Damage"), Level::Good, "so seldom that it does not matter");
     }
 }
