@@ -124,15 +124,15 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     if seen.usual < SHALLOW {
         return none("too shallow");
     }
+    if seen.deep.iter().filter(|(_, place)| place.is_some()).count() < ROOTS {
+        return none("without a reference it is not known which places lie side by side");
+    }
     // Most of what has no place is of repeats.
     let varies = varies(het.iter().filter(|(_, place)| place.is_some()).map(|(site, _)| site.normal));
     if het.len() >= SITES && varies > UNBALANCED {
         return none(
             "the alleles of the normal are not half and half: healthy cells have more than two copies, or the normal is mixed",
         );
-    }
-    if seen.deep.iter().filter(|(_, place)| place.is_some()).count() < ROOTS {
-        return none("without a reference it is not known which places lie side by side");
     }
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
     let mut balances = Balances::new(deepest as usize, varies);
