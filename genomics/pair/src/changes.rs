@@ -1,8 +1,16 @@
 //! The shares of reads that the tumour's own changes have, and what they say of how pure it is.
 
-use crate::segments::{self, Draws, Segment};
+use crate::segments::{self, Draws, Place, Segment};
 use crate::states::State;
-use crate::tumour::{Change, Place};
+
+/// A change of the tumour's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Where it lies.
+    pub place: Place,
+    /// Molecules of the tumour without and with it.
+    pub molecules: [u32; 2],
+}
 
 /// Shares of reads that are told apart: 0 to 1 in so many steps.
 const STEPS: usize = 2 * segments::STEPS;

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::changes::Change;
 use crate::coverage::Covered;
 use crate::depths::{Deep, deep};
 use crate::identity::Identity;
 use crate::mixture::{Contamination, contamination};
 use crate::roots::{RootTally, Site};
 use crate::sampled::Sampled;
-use crate::tumour::{self, Change, Clone, Place};
+use crate::segments::Place;
+use crate::tumour::{self, Clone};
 use crate::usual::usual;
 
 /// What two samples say of themselves; of two values the normal's is the first.

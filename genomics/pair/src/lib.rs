@@ -14,7 +14,7 @@ pub mod coverage;
 pub mod depths;
 pub mod segments;
 mod states;
-mod changes;
+pub mod changes;
 mod fit;
 pub mod tumour;
 pub mod facts;

@@ -6,7 +6,9 @@
 use crate::depths::Deep;
 use crate::interval::log_factorials;
 use crate::roots::Site;
-use crate::tumour::Place;
+
+/// Where something lies in the genome, if that is known: sequence and base, from 0.
+pub type Place = Option<(u32, u32)>;
 
 /// Shares of the rarer allele that are told apart: 0 to one half in so many steps.
 pub const STEPS: usize = 100;

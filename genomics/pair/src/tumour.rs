@@ -6,24 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::changes::Changes;
+use crate::changes::{Change, Changes};
 use crate::depths::Deep;
 use crate::fit::{Fit, Model};
 use crate::interval::Estimate;
 use crate::roots::Site;
-use crate::segments::{Balances, segments, varies};
-
-/// Where something lies in the genome, if that is known: sequence and base, from 0.
-pub type Place = Option<(u32, u32)>;
-
-/// A change of the tumour's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
-    /// Where it lies.
-    pub place: Place,
-    /// Molecules of the tumour without and with it.
-    pub molecules: [u32; 2],
-}
+use crate::segments::{Balances, Place, segments, varies};
 
 /// What the tumour is like.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! What the calls of a tumour add to what both samples say of themselves: its cells in the normal, its mutations by their context, how many there are, and how
 //! many tandem repeats have another length.
 
+use genuma_pair::changes;
 use genuma_pair::facts::PairFacts;
 use genuma_pair::interval::Estimate;
-use genuma_pair::tumour;
 use genuma_reads::TUMOUR;
 use genuma_reads::dna::code;
 use genuma_reads::fasta::Reference;
@@ -82,13 +82,13 @@ impl Portrait {
     ) -> Portrait {
         let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
         let small = |event: &&Event| matches!(event.class, Class::Snv | Class::Mnv | Class::Indel);
-        let changes: Vec<tumour::Change> = passed()
+        let changes: Vec<changes::Change> = passed()
             .filter(small)
             .map(|event| {
                 let (support, at) = (own(event), position(&event.calls[0].change));
                 // Without a reference changes lie on contigs of their own.
                 let place = reference.map(|_| (at.0 as u32, at.1 as u32));
-                tumour::Change { place, molecules: [support.reference, support.alternative] }
+                changes::Change { place, molecules: [support.reference, support.alternative] }
             })
             .collect();
         let pair = counts.looked.as_ref().map(|looked| {
