@@ -40,7 +40,8 @@ for kind in $kinds; do
                     --depth-tumor "${both%/*}" --depth-normal "${both#*/}" --purity "$purity" --seed "$own" $options -o "$work/pair"
                 "$genuma" check -q -t "$threads" --tumor "$work"/pair/tumor_?.fq.gz --normal "$work"/pair/normal_?.fq.gz \
                     --reference "$work/pair/genome.fa" --json "$work/pair.json" >/dev/null
-                made=$(tr -d ' \n' <"$work/pair/simulate.json" | sed 's/.*"tumor_content":{"lost":\([0-9.e-]*\),"ploidy":\([0-9.e-]*\).*/\2 \1/')
+                made=$(tr -d ' \n' <"$work/pair/simulate.json" | sed -n 's/.*"tumor_content":{"lost":\([0-9.e-]*\),"ploidy":\([0-9.e-]*\).*/\2 \1/p')
+                made=${made:-2 0}
                 others=$(tr -d ' \n' <"$work/pair.json" | grep -o '"also":\[[^]]*\]' | grep -o '"less"' | wc -l)
                 lost=$(value "$work/pair.json" lost '' | tail -1)
                 # shellcheck disable=SC2046 # several words on purpose

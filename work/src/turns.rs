@@ -46,13 +46,18 @@ impl<S> Turns<S> {
     /// Waits until it is the turn of `number`, does `work`, and lets the next number have its turn. Each number has one turn, and whoever has a lower one
     /// must not wait for a thread that waits here. What `work` gives; nothing when turns have ended.
     pub fn take<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
+        self.turn(number, Some(number + 1), work)
+    }
+
+    /// The turn of `number`, after which it is that of `then`.
+    fn turn<T>(&self, number: u64, then: Option<u64>, work: impl FnOnce(&mut S) -> T) -> Option<T> {
         let mut next = self.lock();
         while next.number.is_some_and(|now| now != number) {
             next = self.changed.wait(next).unwrap_or_else(PoisonError::into_inner);
         }
         next.number?;
         let done = work(&mut next.state);
-        next.number = Some(number + 1);
+        next.number = then;
         drop(next);
         self.changed.notify_all();
         Some(done)
@@ -60,9 +65,7 @@ impl<S> Turns<S> {
 
     /// [`Turns::take`], after which no number has a turn: whoever waits gets nothing.
     pub fn end<T>(&self, number: u64, work: impl FnOnce(&mut S) -> T) -> Option<T> {
-        let done = self.take(number, work)?;
-        self.stop();
-        Some(done)
+        self.turn(number, None, work)
     }
 
     /// Ends all turns at once.

@@ -50,8 +50,9 @@ pub struct Summary {
     /// Contigs of which tumour cells do not have two copies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aneuploid: Vec<Aneuploid>,
-    /// Copies of the genome in tumour cells.
-    pub tumor_content: Content,
+    /// Copies of the genome in tumour cells, where contigs were lost or gained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tumor_content: Option<Content>,
     /// Tandem repeats that were given another length, and those that could have been.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unstable_tracts: Option<[usize; 2]>,
@@ -174,6 +175,7 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let normal_reads = sequence("normal", &normal)?;
 
     let of_mitochondria = |of: fn(&Mitochondrion) -> usize| mitochondria.as_ref().map_or(0, |m| of(&m[0]));
+    let aneuploid = copies::aneuploid(&nuclear, tumour);
     let summary = Summary {
         genome_length: genome.length(),
         germline_variants: germline.len() + of_mitochondria(|m| m.germline.len()),
@@ -182,8 +184,8 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
         somatic_structural: tumour.events(params.samples.purity).len(),
         tumor_pairs: tumor.pairs,
         normal_pairs: normal.pairs,
-        aneuploid: copies::aneuploid(&nuclear, tumour),
-        tumor_content: Content::of(&nuclear, tumour),
+        tumor_content: (!aneuploid.is_empty()).then(|| Content::of(&nuclear, tumour)),
+        aneuploid,
         unstable_tracts: (params.unstable.share > 0.0).then_some(*unstable),
         target_bases: targets.as_ref().map(Targets::bases),
         tumor_reads: params.is_dirty().then_some(tumor_reads),
