@@ -28,7 +28,7 @@ pub struct Clone {
     pub word: String,
     /// Sites of two alleles that were looked at.
     pub sites: u64,
-    /// Changes of the tumour that were looked at.
+    /// Changes of the tumour; of more than 2,000 every second or less is looked at, and counts for those left out.
     pub changes: u64,
     /// Stretches of the genome, each with its own copies.
     pub segments: u64,

@@ -67,9 +67,18 @@ fn differing(from: usize, to: usize) -> Option<(usize, usize, bool)> {
     }
 }
 
+/// Parts, each with a lock of its own, so that threads hardly ever wait for each other.
+const PARTS: usize = 64;
+
 /// Gathers them from roots as they are counted.
-#[derive(Debug, Default)]
-pub struct Gathering(Mutex<Gathered>);
+#[derive(Debug)]
+pub struct Gathering([Mutex<Gathered>; PARTS]);
+
+impl Default for Gathering {
+    fn default() -> Self {
+        Gathering(std::array::from_fn(|_| Mutex::default()))
+    }
+}
 
 #[derive(Debug, Default)]
 struct Gathered {
@@ -78,8 +87,10 @@ struct Gathered {
 }
 
 impl Gathering {
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The part of a root.
+    fn part(&self, stem: u64) -> MutexGuard<'_, Gathered> {
+        let part = stem.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 58;
+        self.0[part as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at a root of `bases` bases: how often the normal and the tumour have each extension, and any.
@@ -107,7 +118,7 @@ impl Gathering {
             }
             if inherited {
                 if (normal as usize) < DEPTHS {
-                    let mut gathered = self.gathered();
+                    let mut gathered = self.part(stem);
                     gathered.all.balance.resize(DEPTHS, [0; 2]);
                     let at = &mut gathered.all.balance[normal as usize];
                     at[0] += 1;
@@ -119,12 +130,12 @@ impl Gathering {
             {
                 let class = substitution(from, to) as u8;
                 let seen = Seen { normal: [own, normal], tumour: [other, tumour], class };
-                *self.gathered().seen.entry(seen).or_default() += 1;
+                *self.part(stem).seen.entry(seen).or_default() += 1;
             }
         }
         let drawn = stem.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ERRORS_OF) == 0;
         if drawn && firsts[1] == tumour && firsts[0].saturating_mul(4) >= normal.saturating_mul(3) {
-            let mut gathered = self.gathered();
+            let mut gathered = self.part(stem);
             for (slot, &[own, _]) in counts.iter().enumerate().filter(|&(slot, _)| slot != first) {
                 if let Some((from, to, behind)) = differing(first, slot)
                     && !slips_on(behind)
@@ -143,20 +154,23 @@ impl Gathering {
 
     /// All that was gathered.
     pub fn all(&self) -> OwnAlleles {
-        let gathered = self.gathered();
-        let mut seen: Vec<(Seen, u64)> = gathered.seen.iter().map(|(seen, n)| (*seen, *n)).collect();
-        seen.sort_unstable();
-        OwnAlleles { seen, ..gathered.all.clone() }
+        let (mut all, mut seen) = (OwnAlleles::default(), Vec::new());
+        for part in &self.0 {
+            let part = part.lock().unwrap_or_else(PoisonError::into_inner);
+            all.add(&part.all);
+            seen.extend(part.seen.iter().map(|(seen, n)| (*seen, *n)));
+        }
+        all.seen = seen;
+        all.together();
+        all
     }
 }
 
 impl OwnAlleles {
     /// Adds those of other roots.
     pub fn add(&mut self, other: &OwnAlleles) {
-        let mut seen: HashMap<Seen, u64> = self.seen.iter().copied().collect();
-        other.seen.iter().for_each(|(one, n)| *seen.entry(*one).or_default() += n);
-        self.seen = seen.into_iter().collect();
-        self.seen.sort_unstable();
+        self.seen.extend_from_slice(&other.seen);
+        self.together();
         self.wrong.iter_mut().zip(other.wrong).for_each(|(a, b)| *a += b);
         self.looked.iter_mut().zip(other.looked).for_each(|(a, b)| *a += b);
         let deepest = self.balance.len().max(other.balance.len());
@@ -166,8 +180,53 @@ impl OwnAlleles {
         }
     }
 
+    /// Sorts what was seen, and makes one of what is alike.
+    fn together(&mut self) {
+        self.seen.sort_unstable();
+        self.seen.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0 };
+            same
+        });
+    }
+
     /// Share of the normal's bases that are wrong in a way of their own, by substitution.
     pub fn errors(&self) -> [f64; 6] {
         std::array::from_fn(|class| self.wrong[class] as f64 / self.looked[class / 3].max(1) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is gathered does not show who saw which root, or that partitions were added up.
+    #[test]
+    fn parts_of_roots_are_all_roots() {
+        const BASES: u32 = 29;
+        let roots: Vec<(u64, u32)> = (1..4_000u64)
+            .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 6, (i % 3) as u32))
+            .filter(|(stem, _)| *stem < revcomp(*stem, BASES))
+            .collect();
+        let gather = |roots: &[(u64, u32)]| {
+            let gathering = Gathering::default();
+            for &(stem, kind) in roots {
+                let mut counts = [[0; 2]; 16];
+                // The tumour's own, an inherited one, and none.
+                (counts[0], counts[1]) =
+                    [([29, 20], [1, 9]), ([15, 14], [15, 15]), ([30, 30], [0, 0])][kind as usize];
+                let all = [0, 1].map(|s| counts[0][s] + counts[1][s]);
+                gathering.see(stem, BASES, &counts, all);
+            }
+            gathering.all()
+        };
+        let whole = gather(&roots);
+        assert_eq!(whole.seen.len(), 1);
+        assert_eq!(whole.seen[0].0, Seen { normal: [1, 30], tumour: [9, 29], class: whole.seen[0].0.class });
+        assert!(whole.seen[0].1 > 500 && whole.balance[30][0] > 500 && whole.looked[1] > 0);
+        let (some, others) = roots.split_at(roots.len() / 3);
+        let mut sum = gather(others);
+        sum.add(&gather(some));
+        assert_eq!(sum, whole);
     }
 }
