@@ -66,15 +66,56 @@ enum Share {
     All,
 }
 
-/// Part of the patient's SNVs that the other person has, too.
-const COMMON: f64 = 0.5;
+/// The people of whom two are drawn: how frequent their alleles are, by what one of them is known to have.
+///
+/// Frequencies are those of changes that neither help nor harm in as many people at all times (Ewens 1972): as many changes have a frequency of 2 to 4 % as
+/// of 4 to 8 %, the same for whatever allele the reference has. Then a third of what one person has is on both haplotypes, where the other has two different alleles the one does
+/// in a third of all places, and KING's kinship of two strangers is 0. Where more is on both haplotypes people's parents are relatives.
+#[derive(Debug, Clone, Copy)]
+struct People {
+    /// How often a person's two haplotypes are one by descent.
+    inbred: f64,
+}
+
+impl People {
+    /// Of whom a share of what one has is on both haplotypes.
+    fn with(homozygous: f64) -> People {
+        People { inbred: ((3.0 * homozygous - 1.0) / (1.0 + homozygous)).clamp(0.0, 1.0) }
+    }
+
+    /// How frequent an allele is that somebody has on both haplotypes, or on one of `copies`.
+    fn frequency(self, both: bool, copies: usize, rng: &mut Rng) -> f64 {
+        let any = rng.unit();
+        match (both, copies) {
+            (_, 1) => any,
+            (false, _) => 1.0 - any.sqrt(),
+            (true, _) if rng.chance(2.0 * self.inbred / (1.0 + self.inbred)) => any,
+            (true, _) => any.sqrt(),
+        }
+    }
+
+    /// Which of the haplotypes that are there have an allele of some frequency.
+    fn carriers(self, frequency: f64, there: [bool; 2], rng: &mut Rng) -> [bool; 2] {
+        let first = rng.chance(frequency);
+        let second = if rng.chance(self.inbred) { first } else { rng.chance(frequency) };
+        [first && there[0], second && there[1]]
+    }
+
+    /// What a person has that another one lacks, over all that one has, on one haplotype and on both.
+    fn own(self) -> [f64; 2] {
+        let (f, g) = (self.inbred, 1.0 - self.inbred);
+        let all = 1.5 - 0.5 * f;
+        let one = 2.0 * g * (g / 4.0 + f / 3.0);
+        let both = g * g / 12.0 + g * f / 2.0 + f * f / 2.0;
+        [one / all, both / all]
+    }
+}
 
 /// Stretches of a haplotype that siblings have, and that they have not, in a genome: 40 Mbp each in one of 3.1 Gbp, as
 /// four meioses at a crossover per 100 Mbp leave them.
 const STRETCHES: usize = 75;
 
-/// The variants of another person: half of the patient's SNVs, as common polymorphisms are shared, and as many other
-/// ones as the patient has beyond those.
+/// The variants of another person of the same people: of what the patient has, the frequent alleles, and others that the patient lacks.
 pub fn person(
     genome: &Genome,
     ploidy: &Ploidy,
@@ -94,19 +135,30 @@ fn stranger(
     ground: &mut Ground,
     rng: &mut Rng,
 ) -> Vec<Germline> {
+    let people = People::with(params.homozygous_share);
     let mut variants: Vec<Germline> = vec![];
-    for g in patient.iter().filter(|g| g.edit.is_snv()) {
-        if rng.chance(COMMON) {
-            let at = g.edit.at.pos;
-            let span = Span { start: at.saturating_sub(1), end: at + 2, ..g.edit.span() };
-            if !ground.holds_taken(span, 0) {
-                ground.take(span);
-            }
-            let there = ploidy.haplotypes(g.edit.at.contig);
-            variants.push(Germline { edit: g.edit.clone(), haplotypes: params.carriers(there, rng) });
+    for g in patient {
+        let at = g.edit.at.pos;
+        let span = Span { start: at.saturating_sub(1), end: g.edit.end().max(at + 1) + 1, ..g.edit.span() };
+        if !ground.holds_taken(span, 0) {
+            ground.take(span);
+        }
+        let there = ploidy.haplotypes(g.edit.at.contig);
+        let copies = there.iter().filter(|there| **there).count();
+        let frequency = people.frequency(g.haplotypes == [true; 2], copies, rng);
+        let haplotypes = people.carriers(frequency, there, rng);
+        if haplotypes != [false; 2] {
+            variants.push(Germline { edit: g.edit.clone(), haplotypes });
         }
     }
-    let own = GermlineParams { snv_rate: params.snv_rate * (1.0 - COMMON), ..params.clone() };
+    let [one, both] = people.own();
+    let own = GermlineParams {
+        snv_rate: params.snv_rate * (one + both),
+        indel_rate: params.indel_rate * (one + both),
+        svs: (params.svs as f64 * (one + both)).round() as usize,
+        homozygous_share: if one + both > 0.0 { both / (one + both) } else { 0.0 },
+        ..params.clone()
+    };
     variants.extend(germline::place(genome, ploidy, &own, ground, rng));
     variants.sort_by_key(|g| g.edit.at);
     variants
@@ -182,26 +234,57 @@ fn descent(genome: &Genome, ploidy: &Ploidy, shares: [Share; 2], rng: &mut Rng) 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
     use crate::made;
     use crate::variant::Edit;
 
-    #[test]
-    fn two_people_share_half_of_their_snvs() {
-        let genome = made::make(1_000_000, 2, None, &mut Rng::stream(1, &[]));
-        let (params, ploidy) = (GermlineParams::default(), Ploidy::diploid());
-        let mut rng = Rng::stream(2, &[]);
-        let one = germline::place(&genome, &ploidy, &params, &mut Ground::new(&genome), &mut rng);
-        let other = person(&genome, &ploidy, &params, &one, &mut rng);
-        let snvs = |g: &[Germline]| {
-            g.iter().filter(|g| g.edit.is_snv()).map(|g| g.edit.clone()).collect::<Vec<Edit>>()
+    /// How two people's genotypes compare, over how many places the patient has of one haplotype only: where both have one, where the other has none, one and two
+    /// of what the patient has or lacks twice; and what the other has of both over all of his.
+    fn compared(params: &GermlineParams, seed: u64) -> [f64; 4] {
+        let genome = made::make(4_000_000, 2, None, &mut Rng::stream(seed, &[]));
+        let ploidy = Ploidy::diploid();
+        let mut rng = Rng::stream(seed, &[1]);
+        let one = germline::place(&genome, &ploidy, params, &mut Ground::new(&genome), &mut rng);
+        let other = person(&genome, &ploidy, params, &one, &mut rng);
+        let copies = |g: &[Germline]| -> BTreeMap<String, usize> {
+            let own = |g: &Germline| (format!("{:?}", g.edit), g.haplotypes.iter().filter(|h| **h).count());
+            g.iter().filter(|g| g.edit.is_snv()).map(own).collect()
         };
-        let (one, other) = (snvs(&one), snvs(&other));
-        let shared = other.iter().filter(|e| one.contains(e)).count();
-        assert!((450..550).contains(&shared), "{shared}");
-        assert!(one.len().abs_diff(other.len()) < 80, "{} {}", one.len(), other.len());
+        let (one, other) = (copies(&one), copies(&other));
+        let all: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        let mut counts = [[0.0; 3]; 3];
+        for edit in all {
+            counts[one.get(edit).copied().unwrap_or(0)][other.get(edit).copied().unwrap_or(0)] += 1.0;
+        }
+        let het: f64 = counts[1].iter().sum();
+        let others = |copies: usize| counts.iter().map(|row| row[copies]).sum::<f64>();
+        [counts[1][1], counts[0][1] + counts[2][1], counts[0][2] + counts[2][0]]
+            .map(|n| n / het)
+            .into_iter()
+            .chain([others(2) / (others(1) + others(2))])
+            .collect::<Vec<f64>>()
+            .try_into()
+            .expect("four")
+    }
+
+    #[test]
+    fn two_people_are_as_alike_as_people_are() {
+        let near = |found: [f64; 4], wanted: [f64; 4]| {
+            assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 0.05), "{found:?} {wanted:?}");
+        };
+        let (third, sixth) = (1.0 / 3.0, 1.0 / 6.0);
+        let params = GermlineParams { homozygous_share: third, ..Default::default() };
+        near(compared(&params, 1), [third, 2.0 * third, sixth, third]);
+        // Relatives' children: what is on one haplotype is so of another person less often, too.
+        let [both, one, opposite, homozygous] =
+            compared(&GermlineParams { homozygous_share: 0.7, ..params }, 2);
+        assert!((homozygous - 0.7).abs() < 0.05 && both < 0.25 && (one + both - 1.0).abs() < 0.1, "{both} {one}");
+        assert!(opposite > 0.6, "{opposite}");
+        // And of no variety at all.
+        let [.., homozygous] = compared(&GermlineParams { homozygous_share: 1.0, ..params }, 3);
+        assert_eq!(homozygous, 1.0);
     }
 
     /// A patient and a relative with variants of all kinds, dense enough to tell haplotypes of 5 kb by.
@@ -230,8 +313,8 @@ mod tests {
         assert!(on(&other, 1).iter().any(|e| (2..50).contains(&e.removed.len().max(e.added.len()))));
         let (one, two) = (on(&patient, 0), on(&other, 0));
         let shared = two.iter().filter(|e| one.contains(e)).count() as f64 / two.len() as f64;
-        // Half of the SNVs are common, and two thirds of those are where they were on the same haplotype.
-        assert!((0.2..0.4).contains(&shared), "{shared}");
+        // Any two haplotypes have half of what each has.
+        assert!((0.4..0.6).contains(&shared), "{shared}");
         let ordered = |g: &[Germline]| {
             g.windows(2).all(|w| {
                 w[0].edit.end().max(w[0].edit.at.pos + 1) <= w[1].edit.at.pos
