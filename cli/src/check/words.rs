@@ -96,6 +96,9 @@ fn person(pair: &PairFacts) -> String {
         Relation::Different => {
             "TWO; whether relatives cannot be told at this depth: are the samples swapped?"
         }
+        Relation::SameOrRelatives => {
+            "one, or close relatives: not two people who are not related; the samples are too small or too shallow for more"
+        }
         Relation::Unknown => "not told: the samples have too little in common that is deep enough",
     };
     format!("{word}{distance}")

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::sampled::Sampled;
 
-/// A root, and how many molecules of each sample have it.
+/// A root, and how many pairs of each sample have it, copies of one molecule among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Deep {
     /// The root, by which it can be found in a genome.
     pub root: u64,
-    /// Molecules of the normal and of the tumour.
+    /// Pairs of the normal and of the tumour.
     pub depth: [u32; 2],
 }
 
@@ -23,13 +23,13 @@ const SINGLE: [f64; 2] = [0.6, 1.5];
 /// Of what was sampled, where `usual` molecules of the normal cover a place.
 pub fn deep(sampled: &Sampled, usual: f64) -> Vec<Deep> {
     let mut kept: BinaryHeap<(u64, Deep)> = BinaryHeap::new();
-    for root in sampled.roots() {
-        let depth = root.counts.iter().fold([0u32; 2], |sum, c| [sum[0] + c[0], sum[1] + c[1]]);
-        if f64::from(depth[0]) < SINGLE[0] * usual || f64::from(depth[0]) > SINGLE[1] * usual {
+    for (root, depth, molecules) in sampled.depths() {
+        let normal = f64::from(molecules[0]);
+        if normal < SINGLE[0] * usual || normal > SINGLE[1] * usual {
             continue;
         }
-        let hash = (root.stem ^ (root.stem >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let own = (hash ^ (hash >> 32), Deep { root: root.stem, depth });
+        let hash = (root ^ (root >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let own = (hash ^ (hash >> 32), Deep { root, depth });
         if kept.len() < KEPT {
             kept.push(own);
         } else if kept.peek().is_some_and(|last| own < *last) {

@@ -6,7 +6,7 @@ use crate::changes::Change;
 use crate::coverage::Covered;
 use crate::depths::{Deep, deep};
 use crate::identity::Identity;
-use crate::mixture::{Contamination, contamination};
+use crate::mixture::{Contamination, Known, contamination};
 use crate::roots::{RootTally, Site};
 use crate::sampled::Sampled;
 use crate::segments::Place;
@@ -52,6 +52,31 @@ pub struct Looked {
 /// Molecules at a place from which one that differs alone is wrong.
 const KNOWN: f64 = 5.0;
 
+/// Contamination of both samples; of two people each is all of another.
+fn mixtures(
+    tally: &RootTally,
+    identity: &Identity,
+    usual: [f64; 2],
+    copies: [f64; 2],
+) -> [Option<Contamination>; 2] {
+    if !identity.is_pair() || identity.heterozygous.is_none() {
+        return [None; 2];
+    }
+    let (het, lost) = (tally.heterozygosity(usual[0]), tally.lost());
+    let of = |sample: usize, other: f64| {
+        let [own, beside] = [usual[sample], usual[1 - sample]];
+        let known =
+            Known { sample, usual: [own, beside], copies: copies[sample], het, lost: lost[sample], other };
+        contamination(tally, &known)
+    };
+    // Where both have a foreign person's alleles each hides some of the other's.
+    let alone = [0, 1].map(|s| of(s, 0.0));
+    [0, 1].map(|s| match alone[1 - s] {
+        Some(Contamination { share, .. }) if share.value > 0.0 => of(s, share.value),
+        _ => alone[s],
+    })
+}
+
 impl Looked {
     /// At what was sampled.
     pub fn at(sampled: &Sampled) -> Looked {
@@ -59,13 +84,7 @@ impl Looked {
         let copies = sampled.copies();
         let each = [0, 1].map(|s| usual(&tally.depths[s]));
         let identity = Identity::of(&tally, each);
-        let het = identity.heterozygous.map_or(0.0, |h| h[0]);
-        let lost = tally.lost();
-        let contamination = [0, 1].map(|s| {
-            // Of two people each is all of another.
-            let one = identity.is_pair() && het > 0.0;
-            one.then(|| contamination(&tally, s, [each[s], copies[s], het, lost[s]])).flatten()
-        });
+        let mixed = mixtures(&tally, &identity, each, copies);
         let single = |site: &&Site| {
             let depth = f64::from(site.normal[0]);
             site.normal[1] == 0 && depth >= 0.5 * each[0] && depth <= 1.6 * each[0]
@@ -77,7 +96,7 @@ impl Looked {
             share: sampled.share(),
             roots: tally.roots,
             identity,
-            contamination,
+            contamination: mixed,
             copies,
             wrong: [0, 1].map(|s| (coverage[s].depth >= KNOWN).then(|| tally.wrong(s))),
             coverage,

@@ -6,7 +6,7 @@ pub mod interval;
 pub mod library;
 pub mod marks;
 pub mod sampled;
-pub mod usual;
+mod usual;
 pub mod roots;
 pub mod identity;
 pub mod mixture;

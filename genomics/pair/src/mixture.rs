@@ -1,9 +1,10 @@
 //! How much of a sample is another person's.
 //!
 //! At sites where the other sample has one allele only, a few reads with another one are errors, or another person's. Errors are about as frequent at every
-//! site; another person has an allele of his own at about as many sites as the samples have two, and there a share of the reads: half the
-//! contamination, or all of it; a tumour has changes of its own, in about one share of its reads. So the counts of sites by how many reads have a second allele tell all
-//! of them, at any depth and in any species.
+//! site; another person has alleles of his own at about two thirds as many sites as the samples have two, where half of the contamination shows, and at some more sites, a sixth as many, where
+//! all of it does (that is so of people whose alleles have frequencies as of neutral changes: Watterson 1975; KING's kinship of them is 0, Manichaikul 2010); a tumour has changes of
+//! its own, in about one share of its reads or, of parts of its cells, in less. So the counts of sites by how many reads have a second allele tell all of them, at any depth and in any
+//! species.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,37 +20,173 @@ pub struct Contamination {
     pub sites: u64,
 }
 
-/// Largest share looked for: of more the alleles of both are a mixture.
-const MOST: f64 = 0.3;
-/// Share of foreign reads among the alleles that differ, over the share of the sample's own sites of two alleles: of people and of made genomes, and how far
-/// it may be from there (standard deviation of the logarithm).
-const FOREIGN: (f64, f64) = (0.62, 0.22);
-/// Changes of the sample's own, in the share of its sites of two alleles that they are, and the share of the reads that have them: a tumour's are tried.
-const OWN: [f64; 8] = [0.0, 0.01, 0.03, 0.07, 0.14, 0.28, 0.5, 0.9];
-const SHARES: [f64; 8] = [0.08, 0.12, 0.17, 0.22, 0.28, 0.35, 0.42, 0.49];
+/// Shares that are looked at, of more the alleles of both are a mixture; and the finest that are, around the likeliest of them.
+const SHARES: [f64; 24] = [
+    0.0, 0.002, 0.004, 0.007, 0.01, 0.014, 0.018, 0.023, 0.028, 0.034, 0.04, 0.047, 0.054, 0.062, 0.07, 0.08,
+    0.09, 0.1, 0.115, 0.13, 0.16, 0.2, 0.25, 0.3,
+];
+const FINE: u32 = 4;
+
+/// A few of them.
+const COARSE: [f64; 7] = [0.0, 0.008, 0.02, 0.04, 0.08, 0.13, 0.2];
+/// How many sites there are, over those where the sample has two alleles, at which the other person has one of two alleles that this one lacks, and at which
+/// both are.
+const FOREIGN: [f64; 2] = [0.65, 0.175];
+/// How far that may be from there: standard deviations of the logarithms, and how many of these are tried.
+const VARIES: [f64; 2] = [0.08, 0.15];
+const DENSER: [f64; 3] = [-1.4, 0.0, 1.4];
+/// How likely a share is before anything is seen: one over the root of `1 + share / RARE`. Most samples have next to nothing.
+const RARE: f64 = 0.02;
+/// Changes of the sample's own, in the share of its sites of two alleles that they are; the share of the reads that have them; the part of them that parts of the
+/// cells have, and how unlikely that is, in natural logarithms; the part that are transitions.
+const OWN: [f64; 8] = [0.003, 0.01, 0.03, 0.07, 0.14, 0.28, 0.5, 0.9];
+const READS: [f64; 8] = [0.08, 0.12, 0.17, 0.22, 0.28, 0.35, 0.42, 0.49];
+const PARTLY: [f64; 3] = [0.0, 0.3, 0.6];
+const UNLIKELY: [f64; 3] = [0.0, 0.5, 1.5];
+const TRANSITIONS: [f64; 3] = [0.6, 0.45, 0.8];
+/// Changes a base from which on more are less likely, as shares are.
+const CHANGES: f64 = 2e-5;
+/// Shares of the reads below which changes are of few cells.
+const FEW: f64 = 0.15;
+/// How unlikely a normal has changes of its own in so many reads, in natural logarithms.
+const NORMAL: f64 = 6.0;
+/// Ways of having changes that are looked at closely: the likeliest.
+const LIKELIEST: usize = 5;
 /// Fewest sites, and fewest of the sample's own sites of two alleles among as many: another person has about as many of his own. In less a few places where
 /// the library or the genome is odd would be taken for another person.
 const SITES: u64 = 20_000;
 const HET: f64 = 250.0;
-/// Wrong bases that a copy has too of which the copying was not seen, for each share of copies.
-const COPIED: f64 = 0.03;
+/// Wrong bases that a molecule more has too: of copies of which the copying was not seen, for each share of copies, and where bases are more often wrong. How many times more or
+/// less there are is found out.
+const TWICE: f64 = 0.03;
+const TIMES: [f64; 3] = [0.5, 1.5, 4.0];
+/// Standard deviation of the logarithm of that.
+const TIMES_VARY: f64 = 0.7;
 /// Substitutions that are so much more frequent than the rarest are left out: they are damage.
 const DAMAGE: f64 = 1.8;
+/// How often a site has a second allele for a reason that nobody thought of.
+const UNKNOWN: f64 = 2e-7;
 
-/// Sites by how many of their reads have a second allele, of one substitution and depth.
+/// Changes of the sample's own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Own {
+    /// Share of the sites.
+    sites: f64,
+    /// Which of [`READS`], and of [`PARTLY`].
+    kind: usize,
+    transitions: f64,
+    /// Natural logarithm of how likely it is before anything is seen.
+    prior: f64,
+}
+
+/// A sample, and what is known of the pair.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// 0 the normal, 1 the tumour.
+    pub sample: usize,
+    /// Molecules that cover a place, in it and in the other sample.
+    pub usual: [f64; 2],
+    /// Share of its pairs that are copies.
+    pub copies: f64,
+    /// Share of the sites at which the person has two alleles.
+    pub het: f64,
+    /// Share of the sites at which the sample has two alleles and the other one has lost one of them.
+    pub lost: f64,
+    /// Share of the other sample that is the same foreign person's.
+    pub other: f64,
+}
+
+/// Contamination of a sample; nothing where there are too few sites.
+pub fn contamination(tally: &RootTally, known: &Known) -> Option<Contamination> {
+    let &Known { sample, usual: [usual, beside], copies, het, lost, other } = known;
+    let rows = rows(tally, sample, usual);
+    // Each site is there once for each base that it could be taken for.
+    let sites = rows.iter().flat_map(|row| &row.sites).sum::<f64>() / 3.0;
+    if (sites as u64) < SITES || sites * het < HET {
+        return None;
+    }
+    // The other sample shows one allele only, where it has two, and where a share of its reads is foreign.
+    let shows_one = |share: f64| (beside * (1.0 - share).ln()).exp();
+    let lost = lost + 2.0 * het * shows_one(0.5);
+    let hidden = [other / 2.0, other].map(shows_one);
+    // A place is seen from both of its sides if both roots were sampled.
+    let all = Rows::new(&rows, copies, lost, 1.0 + tally.share);
+    let densities = |denser: f64| [0, 1].map(|i| het * hidden[i] * FOREIGN[i] * (VARIES[i] * denser).exp());
+    let prior = |share: f64| -(1.0 + share / RARE).ln() / 2.0;
+    // The sample's own changes first, then what fits beside them.
+    let coarse = COARSE.map(|share| (share, all.foreign(share)));
+    let log = |own: &Own| {
+        let of = |(share, foreign): &(f64, Foreign)| {
+            all.likelihood(foreign, densities(0.0), own, TIMES[1]) + prior(*share)
+        };
+        own.prior + coarse.iter().map(of).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let mut near = likeliest(owns(het, sample == 0), log);
+    let other = TRANSITIONS.into_iter().filter(|share| *share != TRANSITIONS[0]);
+    let others = other.flat_map(|transitions| near.iter().map(move |own| Own { transitions, ..*own }));
+    near = likeliest(near.iter().copied().chain(others).collect(), log);
+    near.push(Own::NONE);
+    let fit = |share: f64| {
+        let foreign = all.foreign(share);
+        let each = DENSER.iter().flat_map(|denser| TIMES.map(|times| (*denser, times)));
+        let each = each.flat_map(|(denser, times)| near.iter().map(move |own| (denser, times, own)));
+        let log = |(denser, times, own): (f64, f64, &Own)| {
+            let apart = denser * denser + (times.ln() / TIMES_VARY).powi(2);
+            all.likelihood(&foreign, densities(denser), own, times) + own.prior - apart / 2.0
+        };
+        (share, each.map(log).fold(f64::NEG_INFINITY, f64::max))
+    };
+    let mut profile: Vec<(f64, f64)> = SHARES.into_iter().map(fit).collect();
+    let likely = profile.iter().map(|one| one.1).fold(f64::NEG_INFINITY, f64::max) - 4.0;
+    let between: Vec<f64> = profile
+        .windows(2)
+        .filter(|two| two.iter().any(|one| one.1 > likely))
+        .flat_map(|two| {
+            let ([from, to], parts) = ([two[0].0, two[1].0], f64::from(FINE));
+            (1..FINE).map(move |i| from + (to - from) * f64::from(i) / parts)
+        })
+        .collect();
+    profile.extend(between.into_iter().map(fit));
+    // Which of several explanations is told depends on what is usual; what may be, on what was seen alone.
+    let usual: Vec<(f64, f64)> = profile.iter().map(|&(share, log)| (share, log + prior(share))).collect();
+    let (seen, value) = (Estimate::of_profile(&profile)?, Estimate::of_profile(&usual)?.value);
+    let share = Estimate { value, low: seen.low.min(value), high: seen.high.max(value) };
+    Some(Contamination { share, sites: sites as u64 })
+}
+
+impl Own {
+    const NONE: Own = Own { sites: 0.0, kind: 0, transitions: 0.5, prior: 0.0 };
+}
+
+/// Ways of having changes.
+fn owns(het: f64, is_normal: bool) -> Vec<Own> {
+    let mut all = Vec::new();
+    for sites in OWN.map(|of| of * het) {
+        for kind in 0..READS.len() * PARTLY.len() {
+            let few = f64::from(u8::from(READS[kind / PARTLY.len()] < FEW));
+            let few = few + UNLIKELY[kind % PARTLY.len()] + if is_normal { NORMAL } else { 0.0 };
+            let prior = -(1.0 + sites / CHANGES).ln() / 2.0 - few;
+            all.push(Own { sites, kind, transitions: TRANSITIONS[0], prior });
+        }
+    }
+    all
+}
+
+/// The likeliest of them.
+fn likeliest(all: Vec<Own>, log: impl Fn(&Own) -> f64) -> Vec<Own> {
+    let mut logs: Vec<(f64, Own)> = all.into_iter().map(|own| (log(&own), own)).collect();
+    logs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    logs.into_iter().take(LIKELIEST).map(|(_, own)| own).collect()
+}
+
+/// Sites by how many of their reads have a second allele, of transitions or of transversions, and of one depth.
 struct Row {
     transition: bool,
     depth: usize,
     sites: Vec<f64>,
 }
 
-/// Contamination of a sample, 0 the normal and 1 the tumour, where `usual` reads cover a place, a share `copies` of its pairs are copies, and a share `het`
-/// of its sites have two alleles; at a share `lost` of its sites the other sample has lost one of them.
-pub fn contamination(
-    tally: &RootTally,
-    sample: usize,
-    [usual, copies, het, lost]: [f64; 4],
-) -> Option<Contamination> {
+fn rows(tally: &RootTally, sample: usize, usual: f64) -> Vec<Row> {
     let (from, to) = ((usual * 0.5).max(6.0) as usize, ((usual * 1.6) as usize + 1).min(DEPTHS - 1));
     let table = &tally.minor[sample];
     let row = |class: usize, depth: usize| &table[(class * DEPTHS + depth) * MINORS..][..MINORS];
@@ -62,145 +199,232 @@ pub fn contamination(
     };
     let rates: Vec<f64> = (0..6).map(rate).collect();
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    let rows: Vec<Row> = (0..6)
-        .filter(|&class| rates[class] <= DAMAGE * least || rates[class] < 2e-4)
-        .flat_map(|class| (from..=to).map(move |depth| (class, depth)))
-        .map(|(class, depth)| Row {
-            transition: class == 2 || class == 4,
-            depth,
-            sites: row(class, depth)
-                .iter()
-                .take((depth / 2 + 1).min(MINORS - 1))
-                .map(|n| *n as f64)
-                .collect(),
+    let sound: Vec<usize> =
+        (0..6).filter(|&class| rates[class] <= DAMAGE * least || rates[class] < 2e-4).collect();
+    [true, false]
+        .into_iter()
+        .flat_map(|transition| (from..=to).map(move |depth| (transition, depth)))
+        .map(|(transition, depth)| {
+            let own = || sound.iter().filter(|class| (**class == 2 || **class == 4) == transition);
+            let sites = (0..(depth / 2 + 1).min(MINORS - 1))
+                .map(|m| own().map(|class| row(*class, depth)[m] as f64).sum())
+                .collect();
+            Row { transition, depth, sites }
         })
         .filter(|row| row.sites.iter().sum::<f64>() > 0.0)
-        .collect();
-    // Each site is there once for each base that it could be taken for.
-    let sites = rows.iter().flat_map(|row| &row.sites).sum::<f64>() / 3.0;
-    if (sites as u64) < SITES || sites * het < HET {
-        return None;
-    }
-    let all = Rows::new(&rows, copies, lost);
-    // A normal has none, unless the samples are swapped.
-    let own: Vec<(f64, f64)> = OWN[1..]
-        .iter()
-        .flat_map(|own| SHARES.map(|share| (own * het, share)))
-        .chain([(0.0, SHARES[0])])
-        .collect();
-    let foreign = |z: f64| het * FOREIGN.0 * (FOREIGN.1 * z).exp();
-    // The sample's own changes first, then what fits beside them: a few rounds of each.
-    let coarse = [0.0, 0.004, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25];
-    let mut at = (0.0, f64::NEG_INFINITY);
-    let mut changes = own[0];
-    for &one in &own {
-        for share in coarse {
-            let log = all.likelihood(share, foreign(0.0), one);
-            if log > at.1 {
-                (at, changes) = ((share, log), one);
-            }
-        }
-    }
-    // Beside the best, finer, as what is nearly as likely is told too.
-    let near: Vec<(f64, f64)> = own
-        .iter()
-        .copied()
-        .filter(|one| (one.1 - changes.1).abs() < 0.08 || one.0 == 0.0)
-        .filter(|one| one.0 <= 2.2 * changes.0 + 0.011 * het && one.0 >= 0.4 * changes.0 - 0.011 * het)
-        .collect();
-    let fit = |share: f64| {
-        // Over how many alleles the other person has that this one lacks.
-        let each = (-4..=4).map(|i| f64::from(i) / 2.0).flat_map(|z| near.iter().map(move |one| (z, *one)));
-        each.map(|(z, one)| all.likelihood(share, foreign(z), one) - z * z / 2.0)
-            .fold(f64::NEG_INFINITY, f64::max)
-    };
-    let points: Vec<f64> = (0..=20)
-        .map(|i| f64::from(i) * 1e-3)
-        .chain((1..=30).map(|i| 0.02 + f64::from(i) * 2e-3))
-        .chain((1..=22).map(|i| 0.08 + f64::from(i) * 1e-2))
-        .collect();
-    let profile: Vec<(f64, f64)> = points.iter().filter(|c| **c <= MOST).map(|&c| (c, fit(c))).collect();
-    Some(Contamination { share: Estimate::of_profile(&profile)?, sites: sites as u64 })
+        .collect()
+}
+
+/// Sites of a row with so many reads of a second allele.
+struct Cell {
+    m: usize,
+    sites: f64,
+    /// The chance of an allele of one half, and of each kind of changes.
+    half: f64,
+    kinds: [f64; READS.len() * PARTLY.len()],
 }
 
 /// All rows, with what of their likelihood does not change.
-struct Rows<'a> {
-    rows: &'a [Row],
-    copies: f64,
+struct Rows {
+    /// Whether of transitions, depth, sites and cells of each.
+    rows: Vec<(bool, usize, f64, Vec<Cell>)>,
+    /// Wrong bases of a read, about, of transversions and of transitions.
+    errors: [f64; 2],
+    /// How many molecules more are wrong alike, for each that is, at the usual share of copies.
+    alike: f64,
     lost: f64,
+    /// How often each place is seen.
+    seen: f64,
     logs: Vec<f64>,
-    /// For each row and second allele's count: the chance of an allele of one half, and of each of [`SHARES`].
-    binomials: Vec<Vec<(f64, [f64; SHARES.len()])>>,
 }
 
-impl<'a> Rows<'a> {
-    fn new(rows: &'a [Row], copies: f64, lost: f64) -> Rows<'a> {
+/// For each row and cell: how likely it is where a foreign person has one of two alleles, and two.
+struct Foreign(Vec<[f64; 2]>);
+
+impl Rows {
+    fn new(rows: &[Row], copies: f64, lost: f64, seen: f64) -> Rows {
         let logs = log_factorials(DEPTHS);
         let binomial = |m: usize, n: usize, p: f64| {
             let choose = logs[n] - logs[m] - logs[n - m];
             (choose + m as f64 * p.ln() + (n - m) as f64 * (1.0 - p).ln()).exp()
         };
-        let binomials = rows
-            .iter()
-            .map(|row| {
-                let one =
-                    |m| (binomial(m, row.depth, 0.5), SHARES.map(|share| binomial(m, row.depth, share)));
-                (0..row.sites.len()).map(one).collect()
-            })
-            .collect();
-        Rows { rows, copies, lost, logs, binomials }
+        // Of parts of the cells any is as likely.
+        const PARTS: usize = 12;
+        let parts = |m: usize, n: usize, most: f64| {
+            let one = |i: usize| binomial(m, n, most * (i as f64 + 0.5) / PARTS as f64);
+            (0..PARTS).map(one).sum::<f64>() / PARTS as f64
+        };
+        let cell = |n: usize, m: usize, sites: f64| {
+            let both = READS.map(|share| [binomial(m, n, share), parts(m, n, share)]);
+            let kind = |i: usize| {
+                let ([all, some], partly) = (both[i / PARTLY.len()], PARTLY[i % PARTLY.len()]);
+                (1.0 - partly) * all + partly * some
+            };
+            Cell { m, sites, half: binomial(m, n, 0.5), kinds: std::array::from_fn(kind) }
+        };
+        let of_row = |row: &Row| {
+            let seen = row.sites.iter().enumerate().filter(|(m, sites)| *m < 2 || **sites > 0.0);
+            let cells = seen.map(|(m, sites)| cell(row.depth, m, *sites)).collect();
+            (row.transition, row.depth, row.sites.iter().sum(), cells)
+        };
+        let error = |transition: bool| {
+            let sum = rows.iter().filter(|row| row.transition == transition).fold([0.0; 2], |sum, row| {
+                let all: f64 = row.sites.iter().sum();
+                [sum[0] + row.sites.get(1).unwrap_or(&0.0), sum[1] + all * row.depth as f64]
+            });
+            sum[0] / f64::max(sum[1], 1.0)
+        };
+        let errors = [false, true].map(error);
+        let rows = rows.iter().map(of_row).collect();
+        Rows { rows, errors, alike: TWICE * copies.max(0.01), lost, seen, logs }
     }
 
-    /// Log-likelihood with a foreign `share`, of a person who differs at so many sites, and changes of the sample's own: how many, in which share of the reads. Each
-    /// place is seen from two sides by much the same reads: half of it.
-    fn likelihood(&self, share: f64, alleles: f64, (changes, of): (f64, f64)) -> f64 {
+    /// What a share that is foreign shows.
+    fn foreign(&self, share: f64) -> Foreign {
         let poisson = |mean: f64, m: usize| match m {
-            _ if mean <= 0.0 => f64::from(m == 0),
             0 => (-mean).exp(),
-            1 => mean * (-mean).exp(),
-            _ => (m as f64 * mean.ln() - mean - self.logs[m]).exp(),
+            _ => (m as f64 * mean.max(1e-12).ln() - mean - self.logs[m]).exp(),
         };
-        // Where the other person differs he has one such allele of two twice as often as both, so half of the reads are of each kind of place; transitions are
-        // twice as frequent as both transversions together.
-        let [one, both] = [alleles, alleles / 2.0];
-        let of = SHARES.iter().position(|known| *known == of).unwrap_or(0);
+        let each = self.rows.iter().flat_map(|(transition, n, _, cells)| {
+            let error = self.errors[usize::from(*transition)];
+            cells.iter().map(move |cell| {
+                [share / 2.0, share].map(|share| poisson(*n as f64 * (share + error), cell.m))
+            })
+        });
+        Foreign(each.collect())
+    }
+
+    /// Log-likelihood with what is `foreign`, of a person who has one of two alleles at so many sites and two of two at others, and changes of the sample's own;
+    /// with so many `times` as many molecules that are wrong alike.
+    fn likelihood(&self, foreign: &Foreign, [one, both]: [f64; 2], changes: &Own, times: f64) -> f64 {
         let mut sum = 0.0;
-        for transition in [true, false] {
-            let (density, own) = if transition { (2.0 / 3.0, 0.5) } else { (1.0 / 6.0, 0.25) };
-            let kind =
-                || self.rows.iter().zip(&self.binomials).filter(|(row, _)| row.transition == transition);
-            let (mut single, mut reads) = (0.0, 0.0);
-            for (row, binomials) in kind() {
-                let all: f64 = row.sites.iter().sum();
-                let n = row.depth as f64;
-                let foreign = density * (one * poisson(n * share / 2.0, 1) + both * poisson(n * share, 1));
-                let changed = own * changes * binomials.get(1).map_or(0.0, |b| b.1[of]);
-                single += row.sites.get(1).copied().unwrap_or(0.0) - all * (foreign + changed);
-                reads += all * n;
+        let mut from = 0;
+        let alike = times * self.alike;
+        for rows in self.rows.chunk_by(|a, b| a.0 == b.0) {
+            // Of inherited alleles two thirds are transitions. There are two transversions for each site.
+            let (density, own) = match rows[0].0 {
+                true => (2.0 / 3.0, changes.transitions),
+                false => (1.0 / 6.0, (1.0 - changes.transitions) / 2.0),
+            };
+            let own = own * changes.sites;
+            let rest = 1.0 - density * (one + both + self.lost) - own;
+            // What is single and of nobody, over the reads that there may be wrong.
+            let mut error = self.errors[usize::from(rows[0].0)];
+            let (mut single, mut reads, mut at) = (0.0, 0.0, from);
+            for (_, n, all, cells) in rows {
+                if let Some(cell) = cells.get(1) {
+                    let [half, whole] = foreign.0[at + 1];
+                    let theirs = density * (one * half + both * whole) + own * cell.kinds[changes.kind];
+                    single += cell.sites - all * theirs;
+                    let n = *n as f64;
+                    reads += all * n * (-n * error).exp() * rest;
+                }
+                at += cells.len();
             }
-            let error = (single / f64::max(reads, 1.0)).max(1e-7);
-            for (row, binomials) in kind() {
-                let n = row.depth as f64;
-                for (m, (&sites, (halves, shares))) in row.sites.iter().zip(binomials).enumerate() {
-                    if sites == 0.0 {
-                        continue;
+            error = (single / f64::max(reads, 1.0)).max(1e-7);
+            for (_, n, all, cells) in rows {
+                let mean = *n as f64 * error;
+                let mut wrong = (-mean).exp();
+                let mut last = 0;
+                let twice = alike * mean;
+                for (cell, [half, whole]) in cells.iter().zip(&foreign.0[from..]) {
+                    while last < cell.m {
+                        last += 1;
+                        wrong *= mean / last as f64;
                     }
-                    let mut wrong = poisson(n * error, m);
-                    if m == 2 {
-                        wrong += COPIED * self.copies.max(0.01) * n * error;
-                    }
-                    let rest = 1.0 - density * (one + both) - own * changes;
-                    let chance = rest * wrong
-                        + density
-                            * (one * poisson(n * (share / 2.0 + error), m) + both * poisson(n * (share + error), m))
-                        + own * changes * shares[of]
-                        + density * self.lost * halves
-                        // What nobody thought of.
-                        + if m >= 2 { 2e-7 } else { 0.0 };
-                    sum += sites * chance.max(1e-300).ln();
+                    let (more, unknown) = match cell.m {
+                        2 => (twice, UNKNOWN),
+                        m => (0.0, if m > 2 { UNKNOWN } else { 0.0 }),
+                    };
+                    let chance = rest * (wrong + more)
+                        + density * (one * half + both * whole + self.lost * cell.half)
+                        + own * cell.kinds[changes.kind]
+                        + unknown;
+                    sum += cell.sites * chance.max(1e-300).ln();
+                }
+                from += cells.len();
+                // All chances together are that many times one.
+                sum -= all * (rest * twice + UNKNOWN * (n / 2).saturating_sub(2) as f64).ln_1p();
+            }
+        }
+        sum / self.seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HET: f64 = 7e-4;
+
+    /// A sample of four million sites of a person, 20 molecules each, of which a share is of another one who is more or less diverse, and which has so many
+    /// changes of its own in so many of its reads.
+    fn told(share: f64, diverse: f64, (changes, of): (f64, f64), seed: u64) -> Estimate {
+        let mut seed = seed;
+        let mut random = move || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((seed ^ (seed >> 31)) >> 8) as f64 / (1u64 << 56) as f64
+        };
+        let logs = log_factorials(DEPTHS);
+        let poisson = |mean: f64, k: usize| (k as f64 * mean.max(1e-300).ln() - mean - logs[k]).exp();
+        let binomial = |m: usize, n: usize, p: f64| {
+            (logs[n] - logs[m] - logs[n - m] + m as f64 * p.ln() + (n - m) as f64 * (1.0 - p).ln()).exp()
+        };
+        let mut tally = RootTally::default();
+        tally.share = 0.01;
+        for class in 0..6 {
+            for n in 8..40 {
+                // Half of the bases are of the pair that a class is of; two classes are transitions.
+                let sites = 4e6 * poisson(20.0, n);
+                let (inherited, own) =
+                    if class == 2 || class == 4 { (1.0 / 3.0, 0.25) } else { (1.0 / 12.0, 0.125) };
+                let foreign = FOREIGN.map(|of| of * HET * diverse * inherited);
+                for m in 0..=n / 2 {
+                    let mean = n as f64 * 1.5e-4;
+                    let alike = if m == 2 { TWICE * 0.02 * mean } else { 0.0 };
+                    let odd = if m >= 2 { UNKNOWN } else { 0.0 };
+                    let chance = 0.5 * (poisson(mean, m) + alike + odd)
+                        + foreign[0] * poisson(n as f64 * share / 2.0 + mean, m)
+                        + foreign[1] * poisson(n as f64 * share + mean, m)
+                        + own * changes * binomial(m, n, of);
+                    let expected = sites * chance;
+                    let normal =
+                        (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();
+                    let seen = match expected {
+                        0.0..3.0 => expected.floor() + f64::from(u8::from(random() < expected.fract())),
+                        _ => (expected + expected.sqrt() * normal).round(),
+                    };
+                    tally.minor[1][(class * DEPTHS + n) * MINORS + m.min(MINORS - 1)] += seen.max(0.0) as u64;
                 }
             }
         }
-        sum / 2.0
+        let known = Known { sample: 1, usual: [20.0, 20.0], copies: 0.02, het: HET, lost: 0.0, other: 0.0 };
+        contamination(&tally, &known).expect("enough sites").share
+    }
+
+    #[test]
+    fn another_persons_share_is_told_whatever_his_diversity_and_ones_own_changes() {
+        let (mut held, mut all, mut off) = (0, 0, 0.0);
+        for (i, share) in [0.0, 0.01, 0.03, 0.05, 0.1].into_iter().enumerate() {
+            for (j, (diverse, changes)) in
+                [(1.0, (0.0, 0.3)), (1.08, (5e-6, 0.35)), (0.93, (2e-5, 0.3))].into_iter().enumerate()
+            {
+                let found = told(share, diverse, changes, (7 * i + j) as u64);
+                let what = format!("{share} {diverse} {changes:?}: {found:?}");
+                assert!((found.value - share).abs() < 0.006 + 0.12 * share, "{what}");
+                held += u32::from(found.low <= share + 0.0005 && share - 0.0005 <= found.high);
+                (all, off) = (all + 1, off + found.value - share);
+            }
+        }
+        assert!(held + 2 >= all, "{held} of {all}");
+        assert!((off / f64::from(all)).abs() < 0.003, "{off} in all");
+    }
+
+    #[test]
+    fn changes_of_the_sample_are_no_foreign_alleles() {
+        for (changes, of) in [(1e-4, 0.35), (3e-4, 0.25), (2e-4, 0.45)] {
+            let found = told(0.0, 1.0, (changes, of), 7);
+            assert!(found.value < 0.02 && found.low == 0.0, "{changes} {of}: {found:?}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use genuma_kmers::encode::revcomp;
 use genuma_reads::{NORMAL, TUMOUR};
 use serde::{Deserialize, Serialize};
 
+use crate::interval::log_factorials;
 use crate::sampled::Sampled;
 use crate::usual::usual;
 
@@ -23,6 +24,8 @@ pub const DRAWN: u32 = 48;
 pub const DEEP: u32 = 8;
 /// Sites of a kind that are kept one by one: those of the smallest hashes.
 pub const KEPT: usize = 100_000;
+/// One read in so many may have another allele where a sample has one.
+const OTHERS: u32 = 8;
 /// Classes of GC: the bases of the root that are G or C.
 pub const GC: usize = 33;
 
@@ -144,6 +147,8 @@ pub struct RootTally {
     pub draws: Vec<Draws>,
     /// By occurrences in the normal.
     pub genotypes: Vec<Genotypes>,
+    /// By occurrences in the normal, whatever the tumour has: sites at which it has one allele, two, and where that is not clear.
+    pub alleles: Vec<[u64; 3]>,
     /// Sites of each sample, by substitution, by its depth and by how often it has that second allele, where the other sample has one allele only and
     /// that is this one's most frequent. Each site is there three times, for each base that its own could be taken for.
     pub minor: [Vec<u64>; 2],
@@ -163,6 +168,7 @@ impl Default for RootTally {
             known: [(1, u32::MAX); 2],
             draws: vec![Draws::default(); DRAWN as usize],
             genotypes: vec![Genotypes::default(); DEPTHS],
+            alleles: vec![[0; 3]; DEPTHS],
             minor: [(); 2].map(|()| vec![0; 6 * DEPTHS * MINORS]),
             het: Kept::default(),
             changed: Kept::default(),
@@ -292,6 +298,7 @@ impl RootTally {
         let (normal, tumour) = (Alleles::of(of(0), depth[0]), Alleles::of(of(1), depth[1]));
         let at = &mut self.genotypes[(depth[0] as usize).min(DEPTHS - 1)];
         let (n, t) = (normal.zygosity(), tumour.zygosity());
+        self.alleles[(depth[0] as usize).min(DEPTHS - 1)][n as usize] += 1;
         if n != Zygosity::Unclear && t != Zygosity::Unclear {
             at.sites += 1;
             at.het_normal += u64::from(n == Zygosity::Two);
@@ -309,6 +316,7 @@ impl RootTally {
         }
         for (s, own, other) in [(NORMAL, &normal, &tumour), (TUMOUR, &tumour, &normal)] {
             let s = usize::from(s);
+            // Not for a read: bases that are often wrong in both samples would be anybody's.
             let pure = other.counts[0] == other.depth && own.first == other.first;
             if !pure {
                 continue;
@@ -338,6 +346,17 @@ impl RootTally {
                 self.changed.put(Site { hash, root, normal: first(0), tumour: first(1) });
             }
         }
+    }
+
+    /// Share of all sites at which the normal has two alleles, where `usual` molecules cover a place: of those that are not deeper, as copies which have changed
+    /// lie on one root where it is; with what chance leaves unclear put back.
+    pub fn heterozygosity(&self, usual: f64) -> f64 {
+        let to = (usual * 1.15) as usize + 1;
+        let own = self.alleles.iter().enumerate().take(to).skip((DEEP as usize).max((usual * 0.5) as usize));
+        let (two, all) = own.fold((0.0, 0.0), |(two, all), (depth, counts)| {
+            (two + counts[1] as f64 / seen_as_two(depth as u32), all + counts.iter().sum::<u64>() as f64)
+        });
+        two / f64::max(all, 1.0)
     }
 
     /// Share of a sample's sites at which it has two alleles and the other sample one of them.
@@ -403,6 +422,21 @@ struct Alleles {
     depth: u32,
 }
 
+/// Whether two alleles of a site are seen for sure, of so many molecules in all.
+fn are_two([first, second]: [u32; 2], depth: u32) -> bool {
+    second * 4 >= depth && second >= 3 && (first + second) * 8 >= depth * 7
+}
+
+/// How often two alleles that are half and half are seen as two.
+fn seen_as_two(depth: u32) -> f64 {
+    let logs = log_factorials(depth as usize);
+    let chance = |k: u32| {
+        let choose = logs[depth as usize] - logs[k as usize] - logs[(depth - k) as usize];
+        (choose - f64::from(depth) * std::f64::consts::LN_2).exp()
+    };
+    (0..=depth).filter(|&k| are_two([k.max(depth - k), k.min(depth - k)], depth)).map(chance).sum()
+}
+
 impl Alleles {
     fn of(counts: [u32; 4], depth: u32) -> Alleles {
         let mut order = [0usize, 1, 2, 3];
@@ -412,9 +446,9 @@ impl Alleles {
 
     fn zygosity(&self) -> Zygosity {
         let [first, second] = self.counts;
-        if second * 8 <= self.depth && first * 8 >= self.depth * 7 {
+        if second * OTHERS <= self.depth && first * OTHERS >= self.depth * (OTHERS - 1) {
             Zygosity::One
-        } else if second * 4 >= self.depth && second >= 3 && (first + second) * 8 >= self.depth * 7 {
+        } else if are_two(self.counts, self.depth) {
             Zygosity::Two
         } else {
             Zygosity::Unclear

@@ -433,6 +433,11 @@ fn key_of(kmer: u64, k: u32) -> Option<u64> {
     }
 }
 
+/// Molecules that have a k-mer, where such a share of pairs are `copies`.
+fn molecules(seen: Seen, copies: f64) -> u32 {
+    seen.molecules().unwrap_or_else(|| (f64::from(seen.pairs) * (1.0 - copies)).round() as u32)
+}
+
 impl Sampled {
     /// Share of all roots that are there.
     pub fn share(&self) -> f64 {
@@ -463,6 +468,18 @@ impl Sampled {
         })
     }
 
+    /// Every root, how many pairs of each sample have it, and in how many molecules. Pairs are as many times more wherever there are more of them; molecules are
+    /// counted less well where many have a k-mer, so that stretches that are deeper would seem deeper still.
+    pub fn depths(&self) -> impl Iterator<Item = (u64, [u32; 2], [u32; 2])> + '_ {
+        let copies = self.copies();
+        self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
+            let sum = |of: &dyn Fn(Seen, usize) -> u32| {
+                [0, 1].map(|s| own.iter().fold(0u32, |sum, (_, seen)| sum.saturating_add(of(seen[s], s))))
+            };
+            (own[0].0 >> 4, sum(&|seen, _| seen.pairs), sum(&|seen, s| molecules(seen, copies[s])))
+        })
+    }
+
     /// Every root with its counters, in molecules.
     pub fn roots(&self) -> impl Iterator<Item = RootCounters> + '_ {
         self.roots_and_copies().map(|(root, _)| root)
@@ -472,14 +489,11 @@ impl Sampled {
     /// which one is wrong, or two by chance. Where copies are alike they are one molecule.
     pub fn roots_and_copies(&self) -> impl Iterator<Item = (RootCounters, [u32; 2])> + '_ {
         let copies = self.copies();
-        let molecules = move |seen: Seen, s: usize| {
-            seen.molecules().unwrap_or_else(|| (f64::from(seen.pairs) * (1.0 - copies[s])).round() as u32)
-        };
         self.counts.chunk_by(|a, b| a.0 >> 4 == b.0 >> 4).map(move |own| {
             let mut counts = [[0; 2]; 16];
             let mut twice = [0; 2];
             for (i, (key, seen)) in own.iter().enumerate() {
-                counts[(key & 15) as usize] = [molecules(seen[0], 0), molecules(seen[1], 1)];
+                counts[(key & 15) as usize] = [molecules(seen[0], copies[0]), molecules(seen[1], copies[1])];
                 for (_, before) in &own[..i] {
                     twice
                         .iter_mut()

@@ -280,7 +280,10 @@ mod tests {
         // Relatives' children: what is on one haplotype is so of another person less often, too.
         let [both, one, opposite, homozygous] =
             compared(&GermlineParams { homozygous_share: 0.7, ..params }, 2);
-        assert!((homozygous - 0.7).abs() < 0.05 && both < 0.25 && (one + both - 1.0).abs() < 0.1, "{both} {one}");
+        assert!(
+            (homozygous - 0.7).abs() < 0.05 && both < 0.25 && (one + both - 1.0).abs() < 0.1,
+            "{both} {one}"
+        );
         assert!(opposite > 0.6, "{opposite}");
         // And of no variety at all.
         let [.., homozygous] = compared(&GermlineParams { homozygous_share: 1.0, ..params }, 3);

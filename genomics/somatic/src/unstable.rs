@@ -50,6 +50,8 @@ const FLANKS: usize = 12;
 const K: usize = 31;
 /// Chance from which on a change would mostly be called.
 const MOSTLY: f64 = 0.3;
+/// What the chances that changes are called are off, in the share of themselves (1.96 standard deviations): as simulated pairs were.
+const OFF: f64 = 0.09;
 /// Log-likelihood ratio of a change over errors from which it passes: the prior odds, and a quality of 8.
 const PASSES: f64 = PRIOR + 8.0 * std::f64::consts::LN_10 / 10.0;
 
@@ -158,12 +160,14 @@ impl Repeats {
         changed.dedup();
         let expected = expected.round() as u64;
         let unstable = changed.len() as u64;
-        Some(Repeats {
-            tracts: all,
-            unseen,
-            unstable,
-            share: Estimate::share(unstable.min(expected), expected)?,
-        })
+        let chance = Estimate::share(unstable.min(expected), expected)?;
+        let off = |bound: f64| ((bound - chance.value).powi(2) + (OFF * chance.value).powi(2)).sqrt();
+        let share = Estimate {
+            low: (chance.value - off(chance.low)).max(0.0),
+            high: (chance.value + off(chance.high)).min(1.0),
+            ..chance
+        };
+        Some(Repeats { tracts: all, unseen, unstable, share })
     }
 }
 

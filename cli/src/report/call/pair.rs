@@ -131,6 +131,7 @@ fn mixture(rows: &mut Rows, outcome: &Outcome) {
         Relation::Relatives => "close relatives",
         Relation::Strangers => "two people",
         Relation::Different => "two people, perhaps relatives",
+        Relation::SameOrRelatives => "the same person, or close relatives",
         Relation::Unknown => "",
     };
     let basis = match identity.distance {

@@ -130,6 +130,12 @@ fn person(pair: Option<&PairFacts>, strangers: Option<f64>) -> Finding {
                 percent(alone)
             ),
         ),
+        (Some(Relation::SameOrRelatives), None) => (
+            Level::Untold,
+            "The samples are of the same person or of close relatives, not of two people who are not related: \
+             they are too shallow to tell more."
+                .into(),
+        ),
         (Some(Relation::Unknown) | None, None) => (
             Level::Untold,
             "Too few places are deep enough in both samples to tell whether they are of the same person. \
