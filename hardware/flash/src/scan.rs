@@ -10,7 +10,7 @@ use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 
 use crate::error::{Error, Part};
 use crate::file;
-use crate::format::{self, Header, KEY, Page};
+use crate::format::{self, Header, KEY, PAGE, Page};
 use crate::table::read_header;
 use crate::together::rise;
 
@@ -68,6 +68,8 @@ pub struct Scan {
     file: File,
     /// Open for whatever is small.
     plain: File,
+    /// The kernel's cache has it: pages are read from there.
+    cached: bool,
 }
 
 impl Scan {
@@ -81,7 +83,8 @@ impl Scan {
         let plain = File::open(&path).map_err(opened)?;
         let header = read_header(&path, &plain)?;
         let file = file::open_direct(&path).map_err(opened)?;
-        Ok(Scan { path, header, file, plain })
+        let cached = file::is_cached(&plain, header.file_bytes() / PAGE as u64);
+        Ok(Scan { path, header, file, plain, cached })
     }
 
     /// The table.
@@ -196,7 +199,8 @@ impl Scan {
         if raw.full == 0 {
             return Ok(());
         }
-        file::read_pages(&self.path, &self.file, &mut raw.pages[..raw.full], pages.start)
+        let file = if self.cached { &self.plain } else { &self.file };
+        file::read_pages(&self.path, file, &mut raw.pages[..raw.full], pages.start)
     }
 
     /// Goes through all entries from the first on, so many pages (one at least) at a time.

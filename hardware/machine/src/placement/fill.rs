@@ -12,7 +12,7 @@ use crate::IdSet;
 use crate::sys::{self, Kind, Region};
 
 /// Bytes that are worth a thread of their own when memory is filled.
-const WORTH_A_THREAD: usize = 64 << 20;
+const WORTH_A_THREAD: usize = 8 << 20;
 /// More threads than these do not fill memory faster.
 const THREADS: usize = 8;
 
