@@ -61,7 +61,7 @@ pub struct Args {
 }
 
 /// What is sampled: places enough for shallow samples. With all else some 800 MB are taken.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], whole: 8_000_000, most: 8_000_000 };
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 8_000_000, most: 8_000_000 };
 
 /// All that is told.
 #[derive(Serialize)]
@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let (meter, progress) = (Arc::new(Meter::default()), Progress::start());
     progress.begins("check", Some(meter.clone()));
     let Checked { looked, libraries, bases } = check(&lanes, SAMPLE, threads, &meter)?;
-    let places = genome.as_ref().map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
+    let places = genome.as_ref().map(|genome| sites::places(genome, &looked.roots(), looked.shape, threads));
     let pair = looked.finish(&places.unwrap_or_default(), None);
     drop(progress);
     voice::print(words::told(&pair, &libraries, bases))?;

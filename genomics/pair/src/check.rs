@@ -1,6 +1,6 @@
 //! Both samples looked at without counting all of their k-mers: one pass over the reads.
 
-use genuma_reads::{Error, Lane, Meter, Trimmed, Trimmer, for_each_batch};
+use genuma_reads::{Error, Estimate, Lane, Meter, Trimmed, Trimmer, for_each_batch};
 
 use crate::facts::Looked;
 use crate::library::facts::Libraries;
@@ -25,14 +25,23 @@ struct Look<'a> {
     sampler: Sampler<'a>,
 }
 
+/// Pairs that are expected of the normal and of the first tumour.
+pub fn pairs_expected(by_sample: &[Estimate]) -> [u64; 2] {
+    [0, 1].map(|sample| by_sample.get(sample).map_or(0, |own| own.reads / 2))
+}
+
 /// Looks at all lanes, those of the normal and of the tumour.
 ///
 /// # Errors
 /// Reads that cannot be read.
 pub fn check(lanes: &[Lane], params: SampleParams, threads: usize, meter: &Meter) -> Result<Checked, Error> {
     let sampling = Sampling::new(params);
-    let start =
-        || Look { trimmers: Default::default(), observer: Observer::default(), sampler: sampling.sampler() };
+    let expected = pairs_expected(&Estimate::by_sample(lanes));
+    let start = || Look {
+        trimmers: Default::default(),
+        observer: Observer::expecting(expected),
+        sampler: sampling.sampler(),
+    };
     let looks = for_each_batch(lanes, threads, meter, start, |look, batch| {
         let trimmer = &mut look.trimmers[usize::from(batch.sample)];
         for raw in batch.iter() {

@@ -8,7 +8,7 @@ use crate::depths::{Deep, deep};
 use crate::identity::Identity;
 use crate::mixture::{Contamination, Known, contamination};
 use crate::roots::{RootTally, Site};
-use crate::sampled::Sampled;
+use crate::sampled::{Sampled, Shape};
 use crate::segments::Place;
 use crate::tumour::{self, Clone};
 use crate::usual::usual;
@@ -39,8 +39,8 @@ pub struct PairFacts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Looked {
     facts: PairFacts,
-    /// Bases of a root.
-    pub bases: u32,
+    /// What the roots are like.
+    pub shape: Shape,
     /// Sites where the normal has two alleles.
     het: Vec<Site>,
     /// Sites where only the tumour has an allele.
@@ -102,7 +102,7 @@ impl Looked {
             coverage,
             tumour: None,
         };
-        Looked { facts, bases, het: tally.het(), changed, deep: deep(sampled, each[0]) }
+        Looked { facts, shape: sampled.shape(), het: tally.het(), changed, deep: deep(sampled, each[0]) }
     }
 
     /// Roots of which it helps to know where they stand.
@@ -128,7 +128,7 @@ impl Looked {
             changes: changes.unwrap_or(&changed),
             called: changes.is_some(),
             usual: self.facts.coverage[0].depth,
-            bases: self.bases,
+            bases: self.shape.bases,
         };
         PairFacts {
             tumour: self.facts.identity.is_pair().then(|| tumour::clone(&seen)),

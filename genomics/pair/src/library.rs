@@ -67,6 +67,12 @@ struct Details {
 }
 
 impl Details {
+    /// For so many pairs, about: levels that will have too many are not begun with.
+    fn expecting(pairs: u64) -> Details {
+        let too_many = |level: &usize| pairs >> (level + 1) > MOST + MOST / 2;
+        Details { lowest: (0..LEVELS - 1).take_while(too_many).count(), levels: Vec::new() }
+    }
+
     /// Where the details of a pair go, if it is drawn.
     #[inline]
     fn of(&mut self, hash: u64) -> Option<&mut Detail> {
@@ -165,6 +171,17 @@ pub struct Observer {
 }
 
 impl Observer {
+    /// For samples of which all threads together see so many pairs, about; 0: nobody knows. What is surely drawn less of is not looked at
+    /// first to be forgotten later: that would be most of what is looked at. Where there are fewer pairs by far than expected, less is drawn.
+    pub fn expecting(pairs: [u64; 2]) -> Observer {
+        let samples = pairs.map(|pairs| LibraryTally {
+            copies: Copies::expecting(pairs),
+            details: Details::expecting(pairs),
+            ..LibraryTally::default()
+        });
+        Observer { samples, ..Observer::default() }
+    }
+
     /// Looks at a pair of a sample, normal 0 or tumour 1.
     #[inline]
     pub fn see(&mut self, seen: &Seen<'_>, sample: u8) {

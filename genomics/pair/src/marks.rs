@@ -1,7 +1,7 @@
 //! Known sequences among the joint counters: k-mers of each contig of the reference, and of what is screened for, are looked up where the
 //! counter shows each root once.
 //!
-//! Only k-mers are marks whose root has a small hash, so that most roots are passed over by a multiplication. Of each sequence up to some
+//! Only k-mers are marks whose root has a small hash, so that nearly all roots are passed over by a multiplication. Of each sequence up to some
 //! thousands are kept, those of the smallest hashes, which are spread over it as chance has it. What stands in a sequence twice, or in two of the
 //! reference, is no mark; nor is what is screened for and stands in the reference. Repeats that are left show as outliers, which facts do without.
 
@@ -298,6 +298,8 @@ pub struct Marks {
     keys: Vec<u64>,
     owners: Vec<u32>,
     counts: Vec<[AtomicU32; 2]>,
+    /// The greatest hash of a root of theirs.
+    bound: u64,
     filter: Filter,
     /// Without what was seen.
     sequences: Vec<Marked>,
@@ -394,15 +396,16 @@ impl Marks {
         let sequences = sequences.collect();
         let filter = Filter::of(keys.iter().map(|(key, _)| *key).collect::<Vec<_>>().into_iter());
         let counts = keys.iter().map(|_| Default::default()).collect();
+        let bound = keys.iter().map(|(key, _)| hash(key >> 4)).max().unwrap_or(0);
         let (keys, owners) = keys.into_iter().unzip();
-        Marks { keys, owners, counts, filter, sequences }
+        Marks { keys, owners, counts, bound, filter, sequences }
     }
 
     /// Looks a root up, for the first two samples. Each root is shown once.
     #[inline]
     pub fn see<const S: usize>(&self, root: &RootCounters<S>) {
         let hash = hash(root.stem);
-        if is_drawn(hash) && self.filter.may_have(hash) {
+        if hash <= self.bound && self.filter.may_have(hash) {
             self.look(root);
         }
     }

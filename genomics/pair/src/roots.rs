@@ -241,9 +241,9 @@ impl RootTally {
     /// Of what was sampled.
     pub fn of(sampled: &Sampled) -> RootTally {
         let mut tally = RootTally { share: sampled.share(), known: single(sampled), ..RootTally::default() };
-        let bases = sampled.root_bases();
+        let (bases, known) = (sampled.root_bases(), sampled.known());
         sampled.roots_and_copies().for_each(|(root, copies)| {
-            tally.see(&root, copies, bases, |root| has_copies(root, bases, |other| sampled.has(other)))
+            tally.see(&root, copies, bases, |root| has_copies(root, bases, |other| known.has(other)))
         });
         tally
     }

@@ -7,10 +7,10 @@
 //! half of them go: so what is there in the end depends neither on the order of the reads nor on threads nor on the shards that were added up.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
-use genuma_kmers::RootCounters;
 use genuma_kmers::encode::{mask, revcomp};
+use genuma_kmers::{RootCounters, prefetch, widest};
 use genuma_reads::packed::{Packed, WORD};
 use genuma_reads::{Mate, Pair, dna};
 use serde::{Deserialize, Serialize};
@@ -22,46 +22,81 @@ const PATTERNED: u32 = 10;
 /// Shards of the table, each with a lock of its own.
 const SHARDS: usize = 64;
 /// k-mers that a thread holds back for a shard.
-const HELD: usize = 256;
+const HELD: usize = 64;
 
 /// The counts of k-mers: the root in the upper bits, as it is smaller of both strands; then the base before it and the one behind.
 type Count = (u64, [Seen; 2]);
 
-/// The counts of some k-mers. They come one by one to the end of a list, which is sorted now and then and goes into the sorted ones: a table
-/// that no cache holds took more than twice as long.
+/// What a thread holds back: a k-mer, and who has it: the bit of [`Seen::begin`] in the lowest five bits, then the sample.
+type Held = (u64, u32);
+
+/// The counts of some k-mers: a table with open addresses. Places of all that come together are asked for before any of them is looked at.
 #[derive(Debug, Default)]
 struct Counts {
-    sorted: Vec<Count>,
-    pending: Vec<Count>,
+    slots: Vec<Count>,
+    len: usize,
 }
 
-/// Fewest k-mers that are sorted together.
-const TOGETHER: usize = 1 << 12;
+/// The key of a place that nobody has: no root of T alone is smaller than its reverse complement.
+const FREE: u64 = u64::MAX;
+/// Fewest places of a table.
+const LEAST: usize = 1 << 11;
 
 impl Counts {
-    /// Whether it is time to sort.
-    fn is_full(&self) -> bool {
-        self.pending.len() >= TOGETHER.max(self.sorted.len() / 2)
+    /// Where a k-mer is, or the first place behind that.
+    #[inline(always)]
+    fn place(&self, key: u64) -> usize {
+        ((u128::from(mixed(key)) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// Sorts what has come.
-    fn settle(&mut self) {
-        let Counts { sorted, pending } = self;
-        pending.sort_unstable_by_key(|count| count.0);
-        let mut all: Vec<Count> = Vec::with_capacity(sorted.len() + pending.len() / 4);
-        let mut push = |count: Count| match all.last_mut().filter(|last| last.0 == count.0) {
-            Some(last) => last.1.iter_mut().zip(count.1).for_each(|(a, b)| a.add(b)),
-            None => all.push(count),
-        };
-        let mut known = sorted.drain(..).peekable();
-        for count in pending.drain(..) {
-            while let Some(before) = known.next_if(|before| before.0 <= count.0) {
-                push(before);
+    /// The counts of a k-mer, which may be new. There has to be room for it.
+    #[inline(always)]
+    fn of(&mut self, key: u64) -> &mut [Seen; 2] {
+        let mut at = self.place(key);
+        while self.slots[at].0 != key {
+            if self.slots[at].0 == FREE {
+                self.slots[at].0 = key;
+                self.len += 1;
+                break;
             }
-            push(count);
+            at += 1;
+            at = if at == self.slots.len() { 0 } else { at };
         }
-        known.for_each(push);
-        *sorted = all;
+        &mut self.slots[at].1
+    }
+
+    /// Makes room for so many more: four places in five are used at most.
+    fn reserve(&mut self, more: usize) {
+        let wanted = (self.len + more) * 5 / 4 + 1;
+        if wanted > self.slots.len() {
+            self.rebuild(wanted.max(self.slots.len() * 3 / 2).max(LEAST), |_| true);
+        }
+    }
+
+    /// Moves those that are to be kept into a table of so many places.
+    fn rebuild(&mut self, places: usize, kept: impl Fn(u64) -> bool) {
+        let before = std::mem::replace(&mut self.slots, vec![(FREE, <[Seen; 2]>::default()); places]);
+        self.len = 0;
+        for (key, seen) in before.into_iter().filter(|(key, _)| *key != FREE && kept(*key)) {
+            *self.of(key) = seen;
+        }
+    }
+
+    /// Counts what a thread has held back.
+    fn take(&mut self, held: &[Held]) {
+        self.reserve(held.len());
+        held.iter().for_each(|(key, _)| prefetch(&self.slots[self.place(*key)]));
+        for &(key, who) in held {
+            self.of(key)[(who >> 5) as usize & 1].add(Seen::once(u64::from(who)));
+        }
+    }
+
+    fn add(&mut self, counts: &[Count]) {
+        self.reserve(counts.len());
+        counts.iter().for_each(|(key, _)| prefetch(&self.slots[self.place(*key)]));
+        for (key, seen) in counts {
+            self.of(*key).iter_mut().zip(seen).for_each(|(a, b)| a.add(*b));
+        }
     }
 }
 
@@ -79,6 +114,7 @@ impl Seen {
         Seen { pairs: 1, begin: 1 << (begin & 31) }
     }
 
+    #[inline(always)]
     fn add(&mut self, other: Seen) {
         self.pairs = self.pairs.saturating_add(other.pairs);
         self.begin |= other.begin;
@@ -86,8 +122,9 @@ impl Seen {
 
     /// Molecules, on average of such sets of bits, where that can be told: chance puts two molecules on one bit as often as is reckoned in.
     fn expected(self) -> Option<f64> {
-        let bits = f64::from(self.begin.count_ones());
-        (bits <= 16.0).then(|| -32.0 * (1.0 - bits / 32.0).ln())
+        static BY_BITS: LazyLock<[f64; 17]> =
+            LazyLock::new(|| std::array::from_fn(|bits| -32.0 * (1.0 - bits as f64 / 32.0).ln()));
+        BY_BITS.get(self.begin.count_ones() as usize).copied()
     }
 
     /// Molecules, where that can be told.
@@ -109,12 +146,15 @@ pub struct SampleParams {
     pub k: u32,
     /// Lowest quality (Phred) of a root's bases, and of the two beside it, which are compared.
     pub quality: [u8; 2],
-    /// Most k-mers that are held of all roots, and twice as many for each bit that roots have to fit: so that of a small genome, whose reads
-    /// have each of them often, a smaller share of the reads costs time.
-    pub whole: usize,
-    /// Most k-mers that are held at all; each takes some 36 bytes.
+    /// Most k-mers that are held of small genomes: of these each root that is sampled is a large share of all, and reads have each of them often. Where roots
+    /// have to fit more than [`FREE_BITS`] bits, twice as many for each bit.
+    pub few: usize,
+    /// Most k-mers that are held at all; each takes 30 to 45 bytes.
     pub most: usize,
 }
+
+/// See [`SampleParams::few`].
+const FREE_BITS: u32 = 6;
 
 impl SampleParams {
     /// Bases of a root.
@@ -124,7 +164,7 @@ impl SampleParams {
 
     /// Most k-mers that are held of roots that fit so many bits.
     fn room(&self, level: u32) -> usize {
-        self.whole.saturating_mul(1 << level.min(31)).min(self.most)
+        self.few.saturating_mul(1 << level.saturating_sub(FREE_BITS).min(31)).min(self.most)
     }
 
     /// How many bits the root of a k-mer fits, the pattern's and then those of a hash.
@@ -182,34 +222,28 @@ impl Sampling {
     pub fn sampler(&self) -> Sampler<'_> {
         Sampler {
             sampling: self,
-            held: (0..SHARDS).map(|_| Vec::with_capacity(HELD)).collect(),
+            level: 0,
+            held: vec![[Held::default(); HELD]; SHARDS],
+            filled: [0; SHARDS],
             found: Vec::new(),
-            strong: Vec::new(),
+            fitting: Fitting::default(),
         }
     }
 
-    /// Adds occurrences of k-mers of one shard.
-    fn add(&self, shard: usize, counts: impl Iterator<Item = Count>) {
-        let level = self.level.load(Relaxed);
+    /// Lets `add` add k-mers to a shard, told how many bits their roots have to fit.
+    fn add(&self, shard: usize, add: impl FnOnce(&mut Counts, u32)) {
         let mut own = lock(&self.shards[shard]);
-        own.pending.extend(counts.filter(|(key, _)| level == 0 || self.params.level(*key) >= level));
-        if !own.is_full() {
-            return;
-        }
-        let more = self.settle(&mut own);
+        // Who raises it comes to this shard afterwards.
+        let level = self.level.load(Relaxed);
+        let before = own.len;
+        add(&mut own, level);
+        // While the shard is locked: who takes some of them out would else count them off before they were counted.
+        let more = own.len - before;
+        let all = self.held.fetch_add(more, Relaxed) + more;
         drop(own);
-        if more > self.params.room(level) {
+        if more > 0 && all > self.params.room(level) {
             self.make_room();
         }
-    }
-
-    /// Sorts what has come of a shard, and says how many k-mers all shards hold.
-    fn settle(&self, own: &mut Counts) -> usize {
-        let before = own.sorted.len();
-        own.settle();
-        // While the shard is locked: who takes some of them out would else count them off before they were counted.
-        let more = own.sorted.len() - before;
-        self.held.fetch_add(more, Relaxed) + more
     }
 
     /// Leaves half of the roots out, as often as there are too many.
@@ -217,30 +251,22 @@ impl Sampling {
         let _one = lock(&self.raising);
         loop {
             let level = self.level.load(Relaxed);
-            let room = self.params.room(level);
-            if self.held.load(Relaxed) <= room {
+            if self.held.load(Relaxed) <= self.params.room(level) {
                 return;
             }
-            // Some may have come that were asked for before.
-            if self.keep(level) > room {
-                self.level.store(level + 1, Relaxed);
-                self.keep(level + 1);
-            }
+            self.level.store(level + 1, Relaxed);
+            self.keep(level + 1);
         }
     }
 
-    /// Keeps the roots that fit so many bits, and says how many k-mers these are.
-    fn keep(&self, level: u32) -> usize {
-        let mut all = 0;
+    /// Keeps the roots that fit so many bits.
+    fn keep(&self, level: u32) {
         for shard in &self.shards {
             let mut own = lock(shard);
-            let before = own.sorted.len();
-            own.sorted.retain(|(key, _)| self.params.level(*key) >= level);
-            own.pending.retain(|(key, _)| self.params.level(*key) >= level);
-            self.held.fetch_sub(before - own.sorted.len(), Relaxed);
-            all += own.sorted.len();
+            let (before, places) = (own.len, own.slots.len());
+            own.rebuild(places, |key| self.params.level(key) >= level);
+            self.held.fetch_sub(before - own.len, Relaxed);
         }
-        all
     }
 
     /// Adds what was sampled elsewhere, in the same way.
@@ -255,81 +281,132 @@ impl Sampling {
         let mut by_shard: Vec<Vec<Count>> = vec![Vec::new(); SHARDS];
         for piece in other.counts.chunks(1 << 16) {
             piece.iter().for_each(|count| by_shard[shard_of(count.0)].push(*count));
-            for (shard, own) in by_shard.iter_mut().enumerate() {
-                self.add(shard, own.drain(..));
+            for (shard, counts) in by_shard.iter_mut().enumerate() {
+                self.add(shard, |own, level| {
+                    counts.retain(|(key, _)| other.level >= level || self.params.level(*key) >= level);
+                    own.add(counts);
+                });
+                counts.clear();
             }
         }
     }
 
     /// All that was sampled, when all samplers have ended.
     pub fn finish(self) -> Sampled {
-        for shard in &self.shards {
-            self.settle(&mut lock(shard));
-        }
         self.make_room();
         let level = self.level.load(Relaxed);
-        self.keep(level);
-        let own =
-            |shard: Mutex<Counts>| shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut counts: Vec<Count> = self.shards.into_iter().flat_map(|shard| own(shard).sorted).collect();
-        counts.sort_unstable();
+        let mut counts = Vec::with_capacity(self.held.load(Relaxed));
+        for shard in self.shards {
+            let own = shard.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            counts.extend(own.slots.into_iter().filter(|(key, _)| *key != FREE));
+        }
+        counts.sort_unstable_by_key(|count| count.0);
         Sampled { params: self.params, level, counts }
     }
 }
 
 fn shard_of(key: u64) -> usize {
-    // The table's own bits are the highest and the lowest.
-    (mixed(key) >> 20) as usize % SHARDS
+    // Places of the table are by the highest bits.
+    (mixed(key >> 4) >> 20) as usize % SHARDS
 }
 
 /// Takes the sample of the pairs that one thread sees.
 #[derive(Debug)]
 pub struct Sampler<'a> {
     sampling: &'a Sampling,
-    held: Vec<Vec<Count>>,
+    /// How many bits all fit that is held back.
+    level: u32,
+    /// By shard, and how many these are.
+    held: Vec<[Held; HELD]>,
+    filled: [usize; SHARDS],
     found: Vec<u64>,
-    strong: Vec<u64>,
+    fitting: Fitting,
 }
 
 impl Sampler<'_> {
     /// Looks at a pair of a sample, as it was cut; its packed bases may go on behind that.
     pub fn see(&mut self, pair: Pair<'_>, packed: [Packed<'_>; 2], sample: u8) {
         let level = self.sampling.level.load(Relaxed);
+        if level != self.level {
+            self.raise(level);
+        }
+        let params = &self.sampling.params;
         self.found.clear();
-        for (mate, packed) in pair.mates.into_iter().zip(packed) {
-            find(mate, packed, &self.sampling.params, level, &mut self.strong, &mut self.found);
+        self.fitting.look(pair.mates.map(|mate| mate.seq.len()), packed, params, level);
+        let fitting = pair.mates.into_iter().zip(packed).zip(self.fitting.of_mates());
+        for ((mate, packed), fit) in fitting {
+            find(mate, packed, params, level, fit, &mut self.found);
         }
         if self.found.is_empty() {
             return;
         }
-        let once = Seen::once(begin(&pair, packed));
-        let seen = if sample == 0 { [once, Seen::default()] } else { [Seen::default(), once] };
+        let who = u32::from(sample) << 5 | (begin(&pair, packed) & 31) as u32;
         let mut found = std::mem::take(&mut self.found);
-        found.sort_unstable();
-        // A pair is one molecule, which says a thing once: not twice where its mates overlap, and nothing where it has a root in two places.
-        for own in found.chunk_by(|a, b| a >> 4 == b >> 4) {
-            if own.iter().all(|key| *key == own[0]) {
-                self.put(own[0], seen);
+        // A pair is one molecule, which says a thing once: not twice where its mates overlap, and nothing where it has a root in two places. Mostly all are
+        // different, which a bit for each shows.
+        let mut roots = 0u64;
+        found.iter().for_each(|key| roots |= 1 << (mixed(key >> 4) & 63));
+        if roots.count_ones() as usize == found.len() {
+            found.iter().for_each(|&key| self.put(key, who));
+        } else {
+            found.sort_unstable();
+            for own in found.chunk_by(|a, b| a >> 4 == b >> 4) {
+                if own.iter().all(|key| *key == own[0]) {
+                    self.put(own[0], who);
+                }
             }
         }
         self.found = found;
     }
 
-    fn put(&mut self, key: u64, seen: [Seen; 2]) {
+    /// Leaves out what does not fit so many bits.
+    #[cold]
+    fn raise(&mut self, level: u32) {
+        let params = self.sampling.params;
+        for (held, filled) in self.held.iter_mut().zip(&mut self.filled) {
+            *filled = keep(&mut held[..*filled], |key| params.level(key) >= level);
+        }
+        self.level = level;
+    }
+
+    #[inline(always)]
+    fn put(&mut self, key: u64, who: u32) {
         let shard = shard_of(key);
-        let held = &mut self.held[shard];
-        held.push((key, seen));
-        if held.len() == HELD {
-            self.sampling.add(shard, held.drain(..));
+        let at = self.filled[shard];
+        self.held[shard][at] = (key, who);
+        self.filled[shard] = at + 1;
+        if at + 1 == HELD {
+            self.pass_on(shard);
         }
     }
+
+    /// Counts what is held back of a shard.
+    #[inline(never)]
+    fn pass_on(&mut self, shard: usize) {
+        let (fit, params) = (self.level, self.sampling.params);
+        let held = &mut self.held[shard][..std::mem::take(&mut self.filled[shard])];
+        self.sampling.add(shard, |own, level| {
+            let kept = if level > fit { keep(held, |key| params.level(key) >= level) } else { held.len() };
+            own.take(&held[..kept]);
+        });
+    }
+}
+
+/// Moves those that are to be kept to the front, and says how many they are.
+fn keep(held: &mut [Held], kept: impl Fn(u64) -> bool) -> usize {
+    let mut n = 0;
+    for i in 0..held.len() {
+        if kept(held[i].0) {
+            held[n] = held[i];
+            n += 1;
+        }
+    }
+    n
 }
 
 impl Drop for Sampler<'_> {
     fn drop(&mut self) {
-        for (shard, held) in self.held.iter_mut().enumerate() {
-            self.sampling.add(shard, held.drain(..));
-        }
+        (0..SHARDS).for_each(|shard| self.pass_on(shard));
     }
 }
 
@@ -344,69 +421,167 @@ fn begin(pair: &Pair<'_>, packed: [Packed<'_>; 2]) -> u64 {
     mixed(word(0).wrapping_add(word(1))) >> 32
 }
 
-/// Appends the k-mers of a mate whose roots fit `level` bits and whose bases are good.
+/// Where k-mers begin in both mates whose roots fit the pattern.
+#[derive(Debug, Default)]
+struct Fitting {
+    /// The bases of one mate behind those of the other, each with some of nothing behind it.
+    words: Vec<u64>,
+    /// A bit for each base, from the highest on: whether it is strong.
+    strong: Vec<u64>,
+    /// The same of k-mers: whether one begins there that fits.
+    fit: Vec<u64>,
+    /// Words of `fit` that are the first mate's.
+    first: usize,
+}
+
+/// Words of 64 bases that are looked at together.
+const LANES: usize = 8;
+
+impl Fitting {
+    /// Looks at mates of so many bases, which may be cut.
+    fn look(&mut self, bases: [usize; 2], packed: [Packed<'_>; 2], params: &SampleParams, level: u32) {
+        self.words.clear();
+        for (bases, packed) in bases.into_iter().zip(packed) {
+            self.words.extend_from_slice(&packed.words()[..bases.div_ceil(WORD)]);
+            let whole = self.words.len().next_multiple_of(2) + 2;
+            self.words.resize(whole, 0);
+        }
+        self.first = bases[0].div_ceil(2 * WORD) + 1;
+        let Fitting { words, strong, fit, .. } = self;
+        // The root of a k-mer begins a base behind it.
+        widest(
+            #[inline(always)]
+            || fits(words, params.root(), 1, level, strong, fit),
+        );
+    }
+
+    /// Those of each mate.
+    fn of_mates(&self) -> [&[u64]; 2] {
+        let (one, two) = self.fit.split_at(self.first);
+        [one, two]
+    }
+}
+
+/// Puts into `fit` a bit for each base of `words`: whether a root of so many bases that begins `behind` bases behind it, 1 at most, fits so many bits of the pattern.
+#[inline(always)]
+fn fits(
+    words: &mut Vec<u64>,
+    root: usize,
+    behind: u32,
+    level: u32,
+    strong: &mut Vec<u64>,
+    fit: &mut Vec<u64>,
+) {
+    words.resize(words.len().next_multiple_of(2 * LANES), 0);
+    let all = words.len() / 2;
+    strong.resize(all + 1, 0);
+    fit.resize(all, 0);
+    strong[all] = 0;
+    let lanes = strong.as_chunks_mut::<LANES>().0.iter_mut().zip(words.as_chunks::<{ 2 * LANES }>().0);
+    for (strong, words) in lanes {
+        for i in 0..LANES {
+            strong[i] = strong_of(words[2 * i]) << 32 | strong_of(words[2 * i + 1]);
+        }
+    }
+    for (at, fit) in fit.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let (mut here, mut next) = ([0; LANES], [0; LANES]);
+        here.copy_from_slice(&strong[at * LANES..][..LANES]);
+        next.copy_from_slice(&strong[at * LANES + 1..][..LANES]);
+        let mut fits = [u64::MAX; LANES];
+        for i in 0..level.min(PATTERNED).min(root as u32 / 2) {
+            let (one, other) = (behind + root as u32 / 2 - 1 - i, behind + (root as u32).div_ceil(2) + i);
+            let flip = if PATTERN >> i & 1 == 1 { 0 } else { u64::MAX };
+            for lane in 0..LANES {
+                // Shifting by 64 is not defined, so the second word moves in two steps.
+                let at = |from: u32| (here[lane] << from) | (next[lane] >> 1 >> (63 - from));
+                fits[lane] &= at(one) ^ at(other) ^ flip;
+            }
+        }
+        *fit = fits;
+    }
+}
+
+/// What the roots are like that were sampled, so that most of a genome need not be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Bases of a root.
+    pub bases: u32,
+    /// Bits of the pattern that it fits.
+    level: u32,
+}
+
+impl Shape {
+    /// Of all roots of so many bases.
+    pub fn of_all(bases: u32) -> Shape {
+        Shape { bases, level: 0 }
+    }
+
+    /// Puts into `fit` a bit for each place in packed bases, 64 to a word, the first the highest: whether a root that begins there could have been sampled. What reaches beyond
+    /// the bases may be told of, too. `memory` is for using it again.
+    pub fn find(&self, packed: Packed<'_>, memory: &mut [Vec<u64>; 2], fit: &mut Vec<u64>) {
+        let [words, strong] = memory;
+        words.clear();
+        words.extend_from_slice(packed.words());
+        widest(
+            #[inline(always)]
+            || fits(words, self.bases as usize, 0, self.level, strong, fit),
+        );
+    }
+}
+
+/// Appends the k-mers of a mate whose bases are good and whose roots fit `level` bits, of which `fit` says those of the pattern.
 fn find(
     mate: Mate<'_>,
     packed: Packed<'_>,
     params: &SampleParams,
     level: u32,
-    strong: &mut Vec<u64>,
+    fit: &[u64],
     found: &mut Vec<u64>,
 ) {
     let (k, root) = (params.k as usize, params.root());
     let Some(last) = mate.seq.len().checked_sub(k) else { return };
-    strong.clear();
-    strong.extend((0..mate.seq.len()).step_by(2 * WORD).map(|at| strong_of(packed, at)));
-    strong.push(0);
-    // Which of 64 bases from one on are strong, the first in the highest bit.
-    let at = |from: usize| {
-        let (i, shift) = (from / 64, from % 64);
-        (strong[i] << shift) | (strong.get(i + 1).copied().unwrap_or(0) >> 1 >> (63 - shift))
-    };
     let asked = level.min(PATTERNED).min(root as u32 / 2);
-    for start in (0..=last).step_by(64) {
-        // The root of a k-mer begins a base behind it.
-        let mut fit = u64::MAX << (63 - (last - start).min(63));
-        for i in 0..asked as usize {
-            let differ = at(start + root / 2 - i) ^ at(start + 1 + root.div_ceil(2) + i);
-            fit &= if PATTERN >> i & 1 == 1 { differ } else { !differ };
-        }
+    for (word, fit) in fit.iter().enumerate().take(last / 64 + 1) {
+        let start = 64 * word;
+        let mut fit = fit & (u64::MAX << (63 - (last - start).min(63)));
+        let before = found.len();
+        found.resize(before + fit.count_ones() as usize, 0);
+        let mut n = before;
+        // Without a branch that depends on the bases, as there is no telling.
         while fit != 0 {
             let one = fit.leading_zeros();
             fit ^= 1 << (63 - one);
             let here = start + one as usize;
-            let letters = &mate.seq[here..here + k];
-            if is_good(&mate.qual[here..here + k], params.quality)
-                && !(packed.foreign && letters.iter().any(|&letter| dna::code(letter) > 3))
-            {
-                let key = key_of(packed.word(here) >> (2 * (WORD - k)), params.k);
-                found.extend(key.filter(|&key| level <= asked || params.level(key) >= level));
+            let (key, turns) = key_of(packed.word(here) >> (2 * (WORD - k)), params.k);
+            found[n] = key;
+            let mut good = is_good(&mate.qual[here..here + k], params.quality) & !turns;
+            if packed.foreign {
+                good &= mate.seq[here..here + k].iter().all(|&base| dna::code(base) < 4);
             }
+            if level > asked {
+                good &= params.level(key) >= level;
+            }
+            n += usize::from(good);
         }
+        found.truncate(n);
     }
 }
 
-/// A bit for each of 64 bases from one on: whether it is C or G.
-fn strong_of(packed: Packed<'_>, at: usize) -> u64 {
-    let half = |at: usize| {
-        // The two bits of C and G differ.
-        let word = packed.word(at);
-        let mut x = (word ^ word >> 1) & 0x5555_5555_5555_5555;
-        x = (x | x >> 1) & 0x3333_3333_3333_3333;
-        x = (x | x >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
-        x = (x | x >> 4) & 0x00ff_00ff_00ff_00ff;
-        x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
-        (x | x >> 16) & 0xffff_ffff
-    };
-    half(at) << 32 | half(at + WORD)
+/// A bit for each of the 32 bases of a word: whether it is C or G.
+#[inline(always)]
+fn strong_of(word: u64) -> u64 {
+    // The two bits of C and G differ.
+    let mut x = (word ^ word >> 1) & 0x5555_5555_5555_5555;
+    x = (x | x >> 1) & 0x3333_3333_3333_3333;
+    x = (x | x >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
+    x = (x | x >> 4) & 0x00ff_00ff_00ff_00ff;
+    x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+    (x | x >> 16) & 0xffff_ffff
 }
 
 /// Whether the quality letters of a k-mer, 12 at least, are good enough inside and at both ends.
 fn is_good(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
     let (ends, last) = (ends + 33, qual.len() - 1);
-    if qual[0] < ends || qual[last] < ends {
-        return false;
-    }
     const HIGHEST: u64 = 0x8080_8080_8080_8080;
     let lowest = (HIGHEST >> 7) * u64::from(inner + 33);
     // The highest bit of each of eight letters stays, where the letter is not below the lowest.
@@ -417,19 +592,44 @@ fn is_good(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
         letters | ((letters | HIGHEST) - lowest)
     };
     let whole = (0..=last - 7).step_by(8).fold(eight(last - 7), |all, at| all & eight(at));
-    whole & HIGHEST == HIGHEST
+    (whole & HIGHEST == HIGHEST) & (qual[0] >= ends) & (qual[last] >= ends)
 }
 
-/// The key of a k-mer whose root is not its own reverse complement.
-fn key_of(kmer: u64, k: u32) -> Option<u64> {
+/// The key of a k-mer, and whether its root is its own reverse complement: then it says nothing.
+#[inline(always)]
+fn key_of(kmer: u64, k: u32) -> (u64, bool) {
     let bases = k - 2;
     let (first, last) = (kmer >> (2 * (k - 1)), kmer & 3);
     let root = (kmer >> 2) & mask(bases);
     let reverse = revcomp(root, bases);
-    match root.cmp(&reverse) {
-        std::cmp::Ordering::Less => Some(root << 4 | first << 2 | last),
-        std::cmp::Ordering::Greater => Some(reverse << 4 | (3 - last) << 2 | (3 - first)),
-        std::cmp::Ordering::Equal => None,
+    let [one, other] = [root << 4 | first << 2 | last, reverse << 4 | (3 - last) << 2 | (3 - first)];
+    (if root < reverse { one } else { other }, root == reverse)
+}
+
+/// Which roots were sampled. Hardly any that is asked about is there: a bit says so of most.
+#[derive(Debug)]
+pub struct Known<'a> {
+    counts: &'a [Count],
+    /// Sixteen bits for each k-mer.
+    sieve: Vec<u64>,
+}
+
+impl Known<'_> {
+    /// Where the bit of a root is.
+    #[inline(always)]
+    fn bit(&self, root: u64) -> (usize, u64) {
+        let hash = mixed(root);
+        (((u128::from(hash) * self.sieve.len() as u128) >> 64) as usize, 1 << (hash & 63))
+    }
+
+    /// Whether a root is there, as it is smaller of both strands.
+    #[inline]
+    pub fn has(&self, root: u64) -> bool {
+        let (word, bit) = self.bit(root);
+        self.sieve[word] & bit > 0 && {
+            let at = self.counts.partition_point(|count| count.0 >> 4 < root);
+            self.counts.get(at).is_some_and(|count| count.0 >> 4 == root)
+        }
     }
 }
 
@@ -449,10 +649,19 @@ impl Sampled {
         self.params.k - 2
     }
 
-    /// Whether a root is there, as it is smaller of both strands.
-    pub fn has(&self, root: u64) -> bool {
-        let at = self.counts.partition_point(|count| count.0 >> 4 < root);
-        self.counts.get(at).is_some_and(|count| count.0 >> 4 == root)
+    /// What the roots are like.
+    pub fn shape(&self) -> Shape {
+        Shape { bases: self.root_bases(), level: self.level }
+    }
+
+    /// To ask whether a root is there.
+    pub fn known(&self) -> Known<'_> {
+        let mut known = Known { counts: &self.counts, sieve: vec![0; (self.counts.len() / 4).max(1)] };
+        for (key, _) in &self.counts {
+            let (word, bit) = known.bit(key >> 4);
+            known.sieve[word] |= bit;
+        }
+        known
     }
 
     /// Share of each sample's pairs that are copies of another, as far as sampled k-mers of up to 16 pairs tell: less than there are where it is deeper.
@@ -558,12 +767,16 @@ mod tests {
         let genome = random(4_000, 1);
         let pairs = pairs(&genome, 400);
         for k in [24, 25, 31, 32] {
-            let params = SampleParams { k, quality: [20, 30], whole: usize::MAX, most: usize::MAX };
+            let params = SampleParams { k, quality: [20, 30], few: usize::MAX, most: usize::MAX };
             // By letters.
             let mut expected: BTreeMap<u64, [Seen; 2]> = BTreeMap::new();
             for (i, mates) in pairs.iter().enumerate() {
                 let keys = |seq: &Vec<u8>| -> Vec<u64> {
-                    seq.windows(k as usize).filter_map(|w| key_of(pack(w)?, k)).collect()
+                    seq.windows(k as usize)
+                        .map(|w| key_of(pack(w).unwrap(), k))
+                        .filter(|key| !key.1)
+                        .map(|key| key.0)
+                        .collect()
                 };
                 let [mut own, other] = mates.each_ref().map(keys);
                 own.extend(other);
@@ -579,18 +792,18 @@ mod tests {
             let whole = sampled(&pairs, &[70; 100], params);
             assert_eq!((whole.level, whole.counts.len()), (0, expected.len()));
             assert!(whole.counts.iter().copied().eq(expected.clone()));
-            for (whole, most) in [3_000, 500, 100, 2].map(|most| (usize::MAX, most)).into_iter().chain([
-                (40, usize::MAX),
+            for (few, most) in [3_000, 500, 100, 2].map(|most| (usize::MAX, most)).into_iter().chain([
+                (4, usize::MAX),
                 (1_000, usize::MAX),
                 (3, 90),
             ]) {
-                let params = SampleParams { whole, most, ..params };
+                let params = SampleParams { few, most, ..params };
                 let part = sampled(&pairs, &[70; 100], params);
                 let fits: Vec<_> =
                     expected.iter().filter(|(key, _)| params.level(**key) >= part.level).collect();
                 assert!(
                     part.counts.iter().map(|(key, count)| (key, count)).eq(fits.iter().copied()),
-                    "{whole} {most}"
+                    "{few} {most}"
                 );
                 let fit = |level| expected.keys().filter(|key| params.level(**key) >= level).count();
                 assert!(part.counts.len() <= params.room(part.level));
@@ -613,12 +826,28 @@ mod tests {
     }
 
     #[test]
+    fn places_of_roots_that_fit_are_found() {
+        let seq = random(333, 3);
+        for (bases, level) in
+            [(29, 0), (29, 1), (29, 4), (29, 10), (29, 14), (30, 5), (23, 3), (10, 5), (11, 2)]
+        {
+            let params = SampleParams { k: bases + 2, quality: [0; 2], few: 1, most: 1 };
+            let (mut memory, mut fit) = Default::default();
+            Shape { bases, level }.find(packed(&seq).packed(), &mut memory, &mut fit);
+            for (at, root) in seq.windows(bases as usize).enumerate() {
+                let fits = params.level(pack(root).unwrap() << 4) >= level.min(PATTERNED).min(bases / 2);
+                assert_eq!(fit[at / 64] << (at % 64) >> 63 == 1, fits, "{bases} {level} {at}");
+            }
+        }
+    }
+
+    #[test]
     fn both_strands_fit_alike_and_poor_bases_do_not_count() {
-        let params = SampleParams { k: 31, quality: [20, 30], whole: usize::MAX, most: usize::MAX };
+        let params = SampleParams { k: 31, quality: [20, 30], few: usize::MAX, most: usize::MAX };
         let seq = random(3_000, 5);
         let levels = |seq: &[u8]| -> Vec<u32> {
-            let keys = seq.windows(31).filter_map(|w| key_of(pack(w)?, 31));
-            keys.map(|key| params.level(key)).collect()
+            let keys = seq.windows(31).map(|w| key_of(pack(w).unwrap(), 31));
+            keys.map(|(key, _)| params.level(key)).collect()
         };
         let (here, mut there) = (levels(&seq), levels(&dna::revcomp(&seq)));
         there.reverse();
@@ -652,7 +881,7 @@ mod tests {
     fn copies_of_a_molecule_are_one() {
         let genome = random(100_000, 9);
         let pairs = pairs(&genome, 4_000);
-        let params = SampleParams { k: 31, quality: [20, 30], whole: usize::MAX, most: usize::MAX };
+        let params = SampleParams { k: 31, quality: [20, 30], few: usize::MAX, most: usize::MAX };
         let depth = |of: &Sampled| {
             of.roots().flat_map(|root| root.counts).map(|c| u64::from(c[0] + c[1])).sum::<u64>()
         };

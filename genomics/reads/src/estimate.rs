@@ -43,21 +43,37 @@ impl Estimate {
     /// whole file holds, or the slice. A file that is looked at from end to end is known exactly. Pipes hold nothing, as nobody knows; of a file that shows no whole record,
     /// two bases a byte of gzip are assumed, two fifths a byte of plain text, and reads of 150 bases.
     pub fn of(lanes: &[Lane]) -> Estimate {
-        let parts: Vec<(&Path, Option<Span>)> = lanes.iter().flat_map(Lane::parts).collect();
-        let look = (LOOK / parts.len().max(1) as u64).clamp(LEAST_LOOK, MOST_LOOK);
-        let mut all = Estimate::default();
-        for (path, span) in parts.into_iter().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
-            let Estimate { bases, reads, copied } = of_file(path, span, look);
-            all.bases += bases;
-            all.reads += reads;
-            all.copied += copied;
+        Estimate::by_sample(lanes).into_iter().sum()
+    }
+
+    /// [`Estimate::of`] the lanes of each sample, by its number.
+    pub fn by_sample(lanes: &[Lane]) -> Vec<Estimate> {
+        let files = lanes.iter().map(|lane| lane.parts().count()).sum::<usize>();
+        let look = (LOOK / files.max(1) as u64).clamp(LEAST_LOOK, MOST_LOOK);
+        let mut each: Vec<Estimate> = Vec::new();
+        for lane in lanes {
+            each.resize(each.len().max(usize::from(lane.sample) + 1), Estimate::default());
+            for (path, span) in lane.parts().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
+                let own = &mut each[usize::from(lane.sample)];
+                *own = [*own, of_file(path, span, look)].into_iter().sum();
+            }
         }
-        all
+        each
     }
 
     /// k-mers of reads of such a number and length.
     pub fn kmers(&self, k: u32) -> u64 {
         self.bases.saturating_sub(self.reads * u64::from(k.saturating_sub(1)))
+    }
+}
+
+impl std::iter::Sum for Estimate {
+    fn sum<I: Iterator<Item = Estimate>>(all: I) -> Estimate {
+        all.fold(Estimate::default(), |sum, own| Estimate {
+            bases: sum.bases + own.bases,
+            reads: sum.reads + own.reads,
+            copied: sum.copied + own.copied,
+        })
     }
 }
 

@@ -95,6 +95,12 @@ pub struct Packed<'a> {
 }
 
 impl Packed<'_> {
+    /// All words, of 32 bases each, the first in the highest bits, and one or more of nothing.
+    #[inline(always)]
+    pub fn words(&self) -> &[u64] {
+        self.words
+    }
+
     /// 32 bases from base `at` on, the first in the highest bits; what lies beyond the read's last word is zero.
     #[inline(always)]
     pub fn word(&self, at: usize) -> u64 {

@@ -14,6 +14,7 @@ use genuma_kmers::{
     CountParams, Counted, Expected, Fit, Grid, MAX_PARTS, MAX_SAMPLES, Part, Planned, Prepare, RootCounters,
     Shard, in_parts,
 };
+use genuma_pair::check::pairs_expected;
 use genuma_pair::facts::Looked;
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::library::{LibraryTally, Observer, Seen};
@@ -185,8 +186,15 @@ struct Recording<'a, 'b> {
 }
 
 impl<'a, 'b> Recording<'a, 'b> {
-    fn new(k: u32, samples: usize, copying: Option<&'a Copying>, sampling: Option<&'b Sampling>) -> Self {
-        let (spelling, observer) = (Spelling::new(k, samples), Observer::default());
+    /// Where so many pairs of the normal and of the first tumour are expected.
+    fn new(
+        k: u32,
+        samples: usize,
+        expected: [u64; 2],
+        copying: Option<&'a Copying>,
+        sampling: Option<&'b Sampling>,
+    ) -> Self {
+        let (spelling, observer) = (Spelling::new(k, samples), Observer::expecting(expected));
         let (recorder, sampler) = (copying.map(Copying::recorder), sampling.map(Sampling::sampler));
         Recording { spelling, observer, recorder, sampler }
     }
@@ -257,6 +265,15 @@ pub struct Counting<'a> {
     pub watch: &'a dyn Watch,
 }
 
+/// What reads and roots are looked at for beside what is counted.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    /// Marks of known sequences.
+    marks: Option<&'a Marks>,
+    /// Pairs that are expected of the normal and of the first tumour.
+    expected: [u64; 2],
+}
+
 /// What scattering a shard of the reads leaves, beside its k-mers and the copy of its reads.
 #[derive(Serialize, Deserialize)]
 pub struct Scattered {
@@ -311,8 +328,9 @@ const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
 /// Bytes that the counter leaves for picks, for each base of the reference: as many as are kept, and half as much again while they are gathered.
 pub const PICKS_PER_BASE: f64 = 1.2;
 
-/// What is sampled of the roots; the table takes some 110 MB, in which about 400,000 places of the genome are.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], whole: 256_000, most: 3_000_000 };
+/// What is sampled of the roots: 320,000 to 640,000 k-mers of genomes of up to some 40 Mbp, in which are enough sites of two alleles to tell contamination where
+/// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB.
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
 
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
@@ -341,29 +359,33 @@ impl Counting<'_> {
         let done = if store.resume { parts_in(store) } else { Vec::new() };
         // Damage is told before hours of work.
         let marks = self.marks()?;
-        let marks = marks.as_ref();
+        let each = Estimate::by_sample(self.lanes);
+        let beside = Beside { marks: marks.as_ref(), expected: pairs_expected(&each) };
         let loaded: Vec<Share> =
-            done.iter().map(|&part| self.kept(store, part, 0, marks)).collect::<Result<_, _>>()?;
+            done.iter().map(|&part| self.kept(store, part, 0, beside)).collect::<Result<_, _>>()?;
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
-        let held = Estimate::of(self.lanes);
+        let held = each.into_iter().sum();
         let expected = Expected::of(&held, self.params.k);
         let room = room_for_copy(&self.params, self.samples.len(), &expected, &held);
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
-            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, marks)?.0) };
-            let (share, copy) = self.whole(store, room, marks)?;
+            let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, beside)?.0) };
+            let (share, copy) = self.whole(store, room, beside)?;
             recorded = copy;
             Ok(share)
         };
-        let one =
-            |part| match if part == Part::WHOLE { whole() } else { self.kept(store, part, unknown, marks) } {
-                Ok(share) => {
-                    unknown += share.unknown;
-                    Ok(Fit::Counted(share))
-                }
-                Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
-                Err(error) => Err(error),
-            };
+        let one = |part| match if part == Part::WHOLE {
+            whole()
+        } else {
+            self.kept(store, part, unknown, beside)
+        } {
+            Ok(share) => {
+                unknown += share.unknown;
+                Ok(Fit::Counted(share))
+            }
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
+            Err(error) => Err(error),
+        };
         let scratch = self.params.scratch;
         let too_large = |part| Error::Kmers(genuma_kmers::Error::TooLarge { part, scratch, read: 1.0 });
         let (used, made) = in_parts(self.wanted(&expected)?, &done, one, too_large)?;
@@ -385,7 +407,7 @@ impl Counting<'_> {
     }
 
     /// Counts all k-mers at once, and leaves a copy of the reads in so many bytes at most. It can be done without: what is wrong with it is told.
-    fn whole(&self, store: &Store, room: u64, marks: Option<&Marks>) -> Result<(Share, Recorded), Error> {
+    fn whole(&self, store: &Store, room: u64, beside: Beside<'_>) -> Result<(Share, Recorded), Error> {
         let path = copy_path(store);
         let refused = |error: spill::Error| {
             tracing::warn!("{error}; without it later passes read the files of reads again");
@@ -393,9 +415,9 @@ impl Counting<'_> {
         };
         let copying = match Copying::create(&path, room) {
             Ok(copying) => copying,
-            Err(error) => return Ok((self.part(Part::WHOLE, 0, None, marks)?.0, refused(error))),
+            Err(error) => return Ok((self.part(Part::WHOLE, 0, None, beside)?.0, refused(error))),
         };
-        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)), marks);
+        let counted = self.part(Part::WHOLE, 0, Some((&copying, room)), beside);
         let counted = counted.map(|(share, recorders)| (share, copying.finish(recorders)));
         if !matches!(counted, Ok((_, Ok(_)))) {
             // Its room is for others now. What cannot be removed goes with the folder.
@@ -413,10 +435,10 @@ impl Counting<'_> {
     }
 
     /// A partition from its unit, which is made if it is not there.
-    fn kept(&self, store: &Store, part: Part, unknown: u64, marks: Option<&Marks>) -> Result<Share, Error> {
+    fn kept(&self, store: &Store, part: Part, unknown: u64, beside: Beside<'_>) -> Result<Share, Error> {
         let name = unit_name(part);
         let share: Share = store
-            .unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None, marks)?.0))?;
+            .unit(&name, &mut Vec::new(), || Ok::<_, Error>(self.part(part, unknown, None, beside)?.0))?;
         if share.part != part {
             let path = store.path(&name);
             return Err(unit::Error::Damaged { path, what: "another partition" }.into());
@@ -438,12 +460,12 @@ impl Counting<'_> {
         part: Part,
         unknown: u64,
         copy: Option<(&'a Copying, u64)>,
-        marks: Option<&Marks>,
+        beside: Beside<'_>,
     ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
         match self.samples.len() {
-            0..=2 => self.part_of::<2>(part, unknown, copy, marks),
-            3 | 4 => self.part_of::<4>(part, unknown, copy, marks),
-            _ => self.part_of::<MAX_SAMPLES>(part, unknown, copy, marks),
+            0..=2 => self.part_of::<2>(part, unknown, copy, beside),
+            3 | 4 => self.part_of::<4>(part, unknown, copy, beside),
+            _ => self.part_of::<MAX_SAMPLES>(part, unknown, copy, beside),
         }
     }
 
@@ -453,7 +475,7 @@ impl Counting<'_> {
         part: Part,
         unknown: u64,
         copy: Option<(&'a Copying, u64)>,
-        marks: Option<&Marks>,
+        beside: Beside<'_>,
     ) -> Result<(Share, Vec<Recorder<'a>>), Error> {
         let meter = Arc::new(Meter::default());
         let name = if part == Part::WHOLE { "count".to_owned() } else { format!("count, {part}") };
@@ -469,12 +491,12 @@ impl Counting<'_> {
             &meter,
             || {
                 let copying = copy.map(|(copying, _)| copying);
-                Recording::new(params.k, self.samples.len(), copying, sampling.as_ref())
+                Recording::new(params.k, self.samples.len(), beside.expected, copying, sampling.as_ref())
             },
-            |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), marks),
+            |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), beside.marks),
         )?;
         let (told, recorders) = told(recordings, self.samples.len());
-        let mut share = self.share(part, counted, told, rule.get(), marks)?;
+        let mut share = self.share(part, counted, told, rule.get(), beside.marks)?;
         share.looked = sampling.map(|sampling| Looked::at(&sampling.finish()));
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
@@ -534,7 +556,9 @@ impl Counting<'_> {
         self.watch.begins("scatter", Some(meter.clone()));
         let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
         let sampling = Sampling::new(SAMPLE);
-        let prepare = || Recording::new(self.params.k, self.samples.len(), Some(&copying), Some(&sampling));
+        let expected = pairs_expected(&Estimate::by_sample(self.lanes));
+        let prepare =
+            || Recording::new(self.params.k, self.samples.len(), expected, Some(&copying), Some(&sampling));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
         let (told, recorders) = told(recordings, self.samples.len());
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;

@@ -67,6 +67,31 @@ fn differing(from: usize, to: usize) -> Option<(usize, usize, bool)> {
     }
 }
 
+/// Whether a root is one of those that tell of errors.
+fn is_drawn(stem: u64) -> bool {
+    stem.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ERRORS_OF) == 0
+}
+
+/// Whether there is anything to [`see`](Gathering::see) at a root: both samples are deep, and it has another extension that is not rare in the normal or clear in
+/// the tumour, or it is drawn. This is asked at each root of a genome, most of which have one extension. `counts` gives those of all extensions.
+#[inline(always)]
+pub fn may_have_two<I: Iterator<Item = [u32; 2]>>(
+    stem: u64,
+    counts: impl Fn() -> I,
+    [normal, tumour]: [u32; 2],
+) -> bool {
+    if normal < DEEP || tumour < DEEP {
+        return false;
+    }
+    // More than a quarter: where that is one extension, it is the most frequent.
+    let rare = normal / 4;
+    let (any, inherited) = counts().fold((0, 0), |(any, inherited), [own, other]| {
+        let often = own > rare;
+        (any + u32::from(often | (other >= CLEAR.0)), inherited + u32::from(often))
+    });
+    (any, inherited) != (1, 1) || is_drawn(stem)
+}
+
 /// Parts, each with a lock of its own, so that threads hardly ever wait for each other.
 const PARTS: usize = 64;
 
@@ -133,8 +158,7 @@ impl Gathering {
                 *self.part(stem).seen.entry(seen).or_default() += 1;
             }
         }
-        let drawn = stem.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - ERRORS_OF) == 0;
-        if drawn && firsts[1] == tumour && firsts[0].saturating_mul(4) >= normal.saturating_mul(3) {
+        if is_drawn(stem) && firsts[1] == tumour && firsts[0].saturating_mul(4) >= normal.saturating_mul(3) {
             let mut gathered = self.part(stem);
             for (slot, &[own, _]) in counts.iter().enumerate().filter(|&(slot, _)| slot != first) {
                 if let Some((from, to, behind)) = differing(first, slot)
@@ -199,6 +223,33 @@ impl OwnAlleles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where a root may not have two alleles nothing is gathered.
+    #[test]
+    fn what_is_passed_over_has_nothing_to_tell() {
+        let mut x = 7u64;
+        let mut below = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let mut passed = 0;
+        for i in 0..200_000u64 {
+            let stem = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 6;
+            let mut counts = [[0u32; 2]; 16];
+            for _ in 0..1 + below(4) {
+                let slot = below(16) as usize;
+                counts[slot] = [below(1 << below(7)) as u32, below(1 << below(7)) as u32];
+            }
+            let all = [0, 1].map(|s| counts.iter().map(|c| c[s]).sum());
+            if !may_have_two(stem, || counts.iter().copied(), all) {
+                passed += u32::from(all[0] >= DEEP && all[1] >= DEEP);
+                let gathering = Gathering::default();
+                gathering.see(stem, 29, &counts, all);
+                assert_eq!(gathering.all(), OwnAlleles::default(), "{counts:?}");
+            }
+        }
+        assert!(passed > 10_000, "{passed}");
+    }
 
     /// What is gathered does not show who saw which root, or that partitions were added up.
     #[test]

@@ -93,7 +93,7 @@ impl Portrait {
             .collect();
         let pair = counts.looked.as_ref().map(|looked| {
             let places =
-                reference.map(|genome| sites::places(genome, &looked.roots(), looked.bases, threads));
+                reference.map(|genome| sites::places(genome, &looked.roots(), looked.shape, threads));
             looked.finish(&places.unwrap_or_default(), Some(&changes))
         });
         let usual = counts.spectra.first().map_or(0.0, |normal| usual_depth(normal));

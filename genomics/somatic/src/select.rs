@@ -13,7 +13,7 @@ use genuma_kmers::encode::{mask, revcomp};
 use genuma_reads::{NORMAL, TUMOUR};
 use serde::{Deserialize, Serialize};
 
-use crate::own_alleles::{Gathering, OwnAlleles};
+use crate::own_alleles::{Gathering, OwnAlleles, may_have_two};
 
 /// A k-mer that the tumour has and the normal lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -212,7 +212,8 @@ impl Select {
                 picks.push(Pick { kmer: word.min(reverse), tumour, normal, depth, rule: self.rule });
             }
         }
-        if self.rule == TUMOUR {
+        let each = || root.counts.iter().map(&view);
+        if self.rule == TUMOUR && may_have_two(root.stem, each, [in_normal, in_tumour]) {
             let counts = root.counts.each_ref().map(&view);
             self.own.see(root.stem, self.k - 2, &counts, [in_normal, in_tumour]);
         }

@@ -20,7 +20,8 @@ struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {
-        self.0
+        // Keys that are kept are small: their highest bits, by which the table tells them apart, are nothing.
+        self.0.rotate_left(32)
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -50,6 +51,15 @@ pub fn mix(a: u64, b: u64) -> u64 {
 }
 
 impl Copies {
+    /// For so many pairs, about: the bound begins where it will be under at last. A quarter of the pairs may be copies of others: of more, fewer keys are kept.
+    pub fn expecting(pairs: u64) -> Copies {
+        let keys = pairs - pairs / 4;
+        Copies {
+            halved: (0..64).take_while(|halved| keys >> halved > MOST as u64).count() as u32,
+            ..Copies::default()
+        }
+    }
+
     /// Counts a pair by how its mates begin, whichever comes first; both must have [`START`] bases.
     #[inline]
     pub fn see(&mut self, mates: [Packed<'_>; 2]) {

@@ -25,9 +25,8 @@ pub const COPIES: usize = 6;
 
 /// Bases in a row that equal those a motif behind them: four copies show so many in a window, wherever they begin.
 const RUN: u32 = 10;
-/// How far windows are apart, and how many are looked at together.
+/// How far windows are apart.
 const APART: usize = WORD / 2;
-const WINDOWS: usize = 8;
 
 /// Whether a window of 32 bases holds [`RUN`] in a row that equal those a `unit` behind: not nothing if so.
 #[inline(always)]
@@ -42,20 +41,28 @@ fn runs(window: u64, unit: usize) -> u64 {
     runs & !after(WORD - unit - RUN as usize + 1)
 }
 
-/// Whether the first `bases` bases, packed, may hold a motif often enough.
+/// Bases of a stretch that is looked at whole, and how far these are apart: four copies in a row hold one, wherever they begin.
+const STRETCH: usize = 16;
+const STEP: usize = 8;
+
+/// What does not repeat itself.
+const OTHER: u32 = 0x1b1b_1b1b;
+
+/// Whether a stretch in the first `bases` bases repeats itself.
 #[inline(always)]
-fn may_hold_scalar(read: Packed<'_>, bases: usize) -> bool {
-    let mut any = [0; WINDOWS];
-    for at in (0..bases).step_by(APART * WINDOWS) {
-        let mut windows = [0; WINDOWS];
-        for (i, window) in windows.iter_mut().enumerate() {
-            *window = read.word(at + i * APART);
-        }
-        for (any, window) in any.iter_mut().zip(windows) {
-            *any |= runs(window, 5) | runs(window, 6) | runs(window, 7);
+fn repeats_scalar(words: &[u64], bases: usize) -> bool {
+    // The least of what differs from the bases a unit behind.
+    let mut least = [u32::MAX; 4];
+    for (i, both) in words.windows(2).enumerate() {
+        let (here, beside) = (both[0], both[0] << (2 * STEP) | both[1] >> (2 * (WORD - STEP)));
+        let stretches = [(here >> 32) as u32, (beside >> 32) as u32, here as u32, beside as u32];
+        for (at, (least, stretch)) in least.iter_mut().zip(stretches).enumerate() {
+            let x = if i * WORD + at * STEP + STRETCH <= bases { stretch } else { OTHER };
+            // The last bases have none behind.
+            *least = (*least).min((x ^ x << 10) >> 10).min((x ^ x << 12) >> 12).min((x ^ x << 14) >> 14);
         }
     }
-    any != [0; WINDOWS]
+    least.contains(&0)
 }
 
 /// The words that a motif and its reverse complement show, wherever one begins in a row of them.
@@ -91,19 +98,20 @@ fn shows(window: u64, unit: usize, turns: &[u64]) -> bool {
     runs != 0 && turns.contains(&((window << from) >> (WORD * 2 - 2 * unit)))
 }
 
-/// Whether the bases may hold a motif often enough: of many windows at once, whether anything repeats, and then what.
+/// Whether the bases may hold a motif often enough: whether anything repeats, and then what.
 fn may_hold(read: Packed<'_>, bases: usize) -> bool {
-    let mut may = false;
+    let mut repeats = false;
     widest(
         #[inline(always)]
-        || may = may_hold_scalar(read, bases),
+        || repeats = repeats_scalar(read.words(), bases),
     );
-    may && (0..bases).step_by(APART).any(|at| {
-        let window = read.word(at);
-        shows(window, 6, SIX.as_flattened())
-            || shows(window, 7, SEVEN.as_flattened())
-            || shows(window, 5, FIVE.as_flattened())
-    })
+    repeats
+        && (0..bases).step_by(APART).any(|at| {
+            let window = read.word(at);
+            shows(window, 6, SIX.as_flattened())
+                || shows(window, 7, SEVEN.as_flattened())
+                || shows(window, 5, FIVE.as_flattened())
+        })
 }
 
 /// Which motif a pair holds often enough, if any.
