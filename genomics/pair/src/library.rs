@@ -157,15 +157,24 @@ pub struct Seen<'a> {
 }
 
 /// Looks at the pairs that one thread reads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Observer {
-    samples: [LibraryTally; 2],
+    samples: Vec<LibraryTally>,
     codes: [Codes; 2],
     chances: Chances,
 }
 
 impl Observer {
-    /// Looks at a pair of a sample, normal 0 or tumour 1.
+    /// Of so many samples.
+    pub fn new(samples: usize) -> Observer {
+        Observer {
+            samples: vec![LibraryTally::default(); samples],
+            codes: Default::default(),
+            chances: Chances::default(),
+        }
+    }
+
+    /// Looks at a pair of a sample, normal 0, tumour 1 and so on.
     #[inline]
     pub fn see(&mut self, seen: &Seen<'_>, sample: u8) {
         let Seen { raw, cut, packed } = *seen;
@@ -197,7 +206,7 @@ impl Observer {
     }
 
     /// What was seen of each sample.
-    pub fn finish(self) -> [LibraryTally; 2] {
+    pub fn finish(self) -> Vec<LibraryTally> {
         self.samples
     }
 }
