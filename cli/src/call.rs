@@ -92,7 +92,7 @@ pub struct Args {
     screen: Option<PathBuf>,
     /// Panel of normals: a table of `genuma table union --counts samples`, of this k. What is called and other people's normals have gets
     /// the filter `panel`
-    #[arg(long, value_name = "TABLE", conflicts_with = "plan", help_heading = "Input")]
+    #[arg(long, value_name = "TABLE", help_heading = "Input")]
     panel: Option<PathBuf>,
 
     /// Folder for the results; made when missing

@@ -20,7 +20,6 @@ use serde::Serialize;
 use tracing::info;
 
 use crate::call::tumours::Tumours;
-use crate::failure::Usage;
 use crate::progress::Progress;
 use crate::{command, json, sizes, voice};
 
@@ -72,32 +71,61 @@ struct Told<'a> {
     bases: [u64; 2],
     pair: &'a PairFacts,
     library: &'a Libraries,
+    /// What tumours beyond the first are like, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<Other<'a>>,
+}
+
+/// A tumour beyond the first.
+#[derive(Serialize)]
+struct Other<'a> {
+    sample: &'a str,
+    bases: [u64; 2],
+    pair: &'a PairFacts,
+    library: &'a Libraries,
 }
 
 /// Looks at the reads and prints what they say.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved)?;
-    if samples.several() {
-        return Err(Usage("one tumour is checked at a time; lanes of it go behind one --tumor".into()).into());
-    }
     check_lanes_once(&lanes)?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
     let threads = command::all_or(args.threads);
     let (meter, progress) = (Arc::new(Meter::default()), Progress::start());
     progress.begins("check", Some(meter.clone()));
-    let Checked { looked, libraries, bases } = check(&lanes, SAMPLE, threads, &meter)?;
-    let places = genome.as_ref().map(|genome| sites::places(genome, &looked.roots(), looked.shape, threads));
-    let pair = looked.finish(&places.unwrap_or_default(), None);
+    let checked = check(&lanes, samples.tumours().len(), SAMPLE, threads, &meter)?;
+    let pair = |of: &Checked| {
+        let looked = &of.looked;
+        let places =
+            genome.as_ref().map(|genome| sites::places(genome, &looked.roots(), looked.shape, threads));
+        looked.finish(&places.unwrap_or_default(), None)
+    };
+    let pairs: Vec<PairFacts> = checked.iter().map(pair).collect();
     drop(progress);
-    voice::print(words::told(&pair, &libraries, bases))?;
+    let mut text = String::new();
+    for ((of, pair), name) in checked.iter().zip(&pairs).zip(samples.tumours()) {
+        if samples.several() {
+            text += &format!("{}{name}\n", if text.is_empty() { "" } else { "\n" });
+        }
+        text += &words::told(pair, &of.libraries, of.bases);
+    }
+    voice::print(text)?;
     if let Some(path) = &args.json {
+        let all = || checked.iter().zip(&pairs);
+        let Some((first, pair)) = all().next() else { return Ok(()) };
+        let other = |((of, pair), sample)| -> Other<'_> {
+            let (of, pair): (&Checked, &PairFacts) = (of, pair);
+            let sample: &String = sample;
+            Other { sample, bases: of.bases, pair, library: &of.libraries }
+        };
         let told = Told {
             command: command::line(),
             version: env!("CARGO_PKG_VERSION"),
-            bases,
-            pair: &pair,
-            library: &libraries,
+            bases: first.bases,
+            pair,
+            library: &first.libraries,
+            others: all().zip(samples.tumours()).skip(1).map(other).collect(),
         };
         let mut set = Set::default();
         json::add(path, &serde_json::to_value(&told)?, &mut set)?;

@@ -127,7 +127,7 @@ fn work_on(args: &Args, plan: &RunPlan, depot: &Depot, step: Step, work: &Path) 
     }
     let out = args.out.as_ref().unwrap_or(&plan.out);
     let job = Job {
-        panel: None,
+        panel: plan.call.panel.clone(),
         lanes: plan.lanes.clone(),
         samples: plan.call.samples.clone(),
         reference: plan.call.reference.clone(),
@@ -180,11 +180,16 @@ fn check(plan: &RunPlan, step: Step) -> anyhow::Result<()> {
                 .try_for_each(|path| plan.check(&plan.call.samples.word(lane.sample.into()), path))?;
         }
     }
-    let Parts { reference, screen, .. } = &plan.call;
+    let Parts { reference, screen, panel, .. } = &plan.call;
     if let Some(path) = reference
         && matches!(step.kind, Kind::Count | Kind::Pick | Kind::Place | Kind::Finish)
     {
         plan.check("reference", path)?;
+    }
+    if let Some(panel) = panel
+        && step.kind == Kind::Finish
+    {
+        plan.check("panel", &panel.table)?;
     }
     match screen {
         Some(path) if matches!(step.kind, Kind::Count | Kind::Finish) => plan.check("screen", path),

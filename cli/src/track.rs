@@ -1,13 +1,14 @@
 //! `genuma track`: known changes looked for in later samples.
 
+mod annotated;
 mod table;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::value_parser;
-use genuma_reads::{Lane, LaneFiles, Layout, check_lanes};
+use genuma_reads::{Lane, LaneFiles, Layout, check_lanes_once};
 use genuma_simulate::evaluate::vcf;
 use genuma_track::change::Record;
 use genuma_track::pipeline::{Job, Tracking};
@@ -64,8 +65,8 @@ pub struct Args {
     #[arg(long, help_heading = "Input")]
     all_filters: bool,
 
-    /// File for the table [default: standard output]
-    #[arg(short, long, value_name = "TSV", help_heading = "Output")]
+    /// File for the table [default: standard output]; a name that ends in .vcf or .vcf.gz: the VCF with the later samples as its columns
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
     /// Also write everything as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -100,7 +101,7 @@ fn named(text: &str) -> Result<(String, Vec<PathBuf>), String> {
 /// Tracks and writes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (job, filtered) = args.job()?;
+    let Asked { job, filtered, text } = args.job()?;
     let progress = Progress::start();
     let tracking = job.run(&progress)?;
     drop(progress);
@@ -112,11 +113,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         value["left_out_by_filter"] = filtered.into();
         json::add(path, &value, &mut set)?;
     }
-    if let Some(path) = &args.out {
-        use std::io::Write as _;
-        let mut file = AtomicFile::create(path)?;
-        file.write_all(table.as_bytes()).with_context(|| path.display().to_string())?;
-        set.add(file.complete()?);
+    match &args.out {
+        Some(path) if annotated::is_wanted(path) => {
+            annotated::add(path, &annotated::render(&text, &tracking), &mut set)?;
+        }
+        Some(path) => {
+            use std::io::Write as _;
+            let mut file = AtomicFile::create(path)?;
+            file.write_all(table.as_bytes())?;
+            set.add(file.complete()?);
+        }
+        None => {}
     }
     set.publish()?;
     if args.out.is_none() {
@@ -138,8 +145,8 @@ fn caution(tracking: &Tracking, filtered: usize) {
             "{filtered} records did not pass their filters and are not looked for; --all-filters takes them too"
         );
     }
-    if tracking.repeated > 0 {
-        info!("{} records say what others say", tracking.repeated);
+    if !tracking.repeated.is_empty() {
+        info!("{} records say what others say", tracking.repeated.len());
     }
     if !tracking.untracked.is_empty() {
         let all = tracking.untracked.len() + tracking.changes.len();
@@ -147,9 +154,26 @@ fn caution(tracking: &Tracking, filtered: usize) {
     }
 }
 
+/// What is asked.
+struct Asked {
+    job: Job,
+    /// Records left out by their filters.
+    filtered: usize,
+    /// The file of known changes.
+    text: String,
+}
+
+/// Whether the file is one of `genuma call` that had no reference.
+fn without_reference(text: &str) -> bool {
+    let header = || text.lines().take_while(|line| line.starts_with("##"));
+    let command = header().find(|line| line.starts_with("##genumaCommand=genuma call"));
+    header().any(|line| line.starts_with("##source=genuma "))
+        && command.is_some_and(|line| !line.contains(" --reference "))
+}
+
 impl Args {
-    /// The job as the library wants it, and how many records were left out by their filters.
-    fn job(&self) -> anyhow::Result<(Job, usize)> {
+    /// The job as the library wants it.
+    fn job(&self) -> anyhow::Result<Asked> {
         let mut samples: Vec<(String, &[PathBuf])> = Vec::new();
         if !self.reads.is_empty() {
             samples.push((ONLY.to_owned(), &self.reads));
@@ -174,8 +198,15 @@ impl Args {
         for (number, (_, files)) in (0u8..).zip(&samples) {
             lanes.extend(self.lanes(number, files)?);
         }
-        check_lanes(&lanes)?;
-        let all = vcf::read(&self.calls)?;
+        check_lanes_once(&lanes)?;
+        let text = vcf::text(&self.calls)?;
+        let all = vcf::parse(&text, &self.calls)?;
+        if without_reference(&text) {
+            bail!(
+                "{}: calls that were made without a reference, on contigs of their own, cannot be tracked: call again with --reference",
+                self.calls.display()
+            );
+        }
         let read = all.len();
         let passed: Vec<_> = all.into_iter().filter(|r| self.all_filters || r.passed()).collect();
         let filtered = read - passed.len();
@@ -191,7 +222,8 @@ impl Args {
         let records = passed.iter().map(record).collect();
         let samples = samples.into_iter().map(|(name, _)| name).collect();
         let (reference, k, threads) = (self.reference.clone(), self.k, command::all_or(self.threads));
-        Ok((Job { records, reference, lanes, samples, normal, k, threads }, filtered))
+        let job = Job { records, reference, lanes, samples, normal, k, threads };
+        Ok(Asked { job, filtered, text })
     }
 
     /// The lanes of one sample.
@@ -230,6 +262,7 @@ fn record(of: &vcf::Record) -> Record {
         mate: chrom2.cloned().zip(pos2),
         hidden: of.length("INSLEN").unwrap_or(0),
         imprecise: of.info.contains_key("IMPRECISE"),
+        stands: (of.line, of.allele),
         share: of.share.parse().ok().filter(|share| (0.0..=1.0).contains(share) && *share > 0.0),
     }
 }

@@ -109,6 +109,35 @@ fn another_persons_share_is_told_whatever_the_threads_and_the_order_of_samples()
 }
 
 #[test]
+fn of_several_tumours_each_is_told_as_if_it_were_the_only_one() {
+    let size = ["--genome-length", "600000", "--contigs", "2", "--svs", "0", "--depth-tumor", "25"];
+    let made =
+        |name: &str, more: &[&str]| Data::simulate(name, &[&size[..], &["--seed", "37"], more].concat());
+    let first = made("of-two", &["--purity", "0.9"]);
+    let second = made("of-two-mixed", &["--purity", "0.5", "--reads-seed", "5", "--foreign-tumor", "0.1"]);
+    let file = |name: &str| first.folder.join(name);
+    let (_, one) = of(&first, &[]);
+    let (_, two) = checked(&second.tumor, &first.normal, &file("two.json"), &[]);
+    let more: Vec<String> = ["--tumor".to_owned()].into_iter().chain(files(&second.tumor)).collect();
+    let mut more: Vec<&str> = more.iter().map(String::as_str).collect();
+    let named = format!("later={}", more[1]);
+    more[1] = &named;
+    let (ended, told) = checked(&first.tumor, &first.normal, &file("both.json"), &more);
+    assert!(one.get("others").is_none());
+    let others = told["others"].as_array().expect("others");
+    assert_eq!((others.len(), &others[0]["sample"]), (1, &Value::from("later")));
+    for (alone, facts) in [(&one, &told), (&two, &others[0])] {
+        for key in ["bases", "pair", "library"] {
+            assert_eq!(alone[key], facts[key], "{key}");
+        }
+    }
+    assert_ne!(one["pair"], two["pair"]);
+    let lines: Vec<&str> = ended.stdout.lines().filter(|l| *l == "TUMOR_1" || *l == "later").collect();
+    assert_eq!(lines, ["TUMOR_1", "later"]);
+    assert_eq!(ended.stdout.lines().filter(|line| line.starts_with("person ")).count(), 2);
+}
+
+#[test]
 fn purity_and_copies_are_those_that_were_made() {
     for (name, purity, seed) in [("lost-half", 0.5, "41"), ("lost-most", 0.8, "42")] {
         let size = ["--genome-length", "2500000", "--contigs", "10", "--svs", "0", "--aneuploidy", "0.4"];
@@ -177,8 +206,6 @@ fn what_is_no_pair_of_samples_is_refused() {
         assert!(matches!(ended.code, Some(1 | 2)), "{}", ended.stderr);
         ended.stderr
     };
-    let several = error(&["--tumor", &one, &two, "--tumor", &three, &four, "--normal", &one, &two]);
-    assert!(several.contains("one tumour is checked at a time"), "{several}");
     let odd = error(&["--tumor", &one, "--normal", &three, &four]);
     assert!(odd.contains("a_1.fq"), "{odd}");
     // Reads that say nothing are no error: nothing can be told of them.

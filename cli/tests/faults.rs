@@ -72,6 +72,11 @@ fn count_and_query() {
 }
 
 #[test]
+fn tables_checking_and_tracking() {
+    hold(&["table", "check", "track"]);
+}
+
+#[test]
 fn run() {
     hold(&["run"]);
 }

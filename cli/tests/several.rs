@@ -90,6 +90,33 @@ fn vcf(out: &Path) -> Vec<Vec<String>> {
     records.map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
+/// What each tumour and the normal say of themselves is what they say where that tumour is alone.
+#[test]
+fn every_tumour_has_facts_of_its_own() {
+    let read = |out: &Path| -> serde_json::Value {
+        serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON")
+    };
+    let summary = read(called_both());
+    assert_eq!(summary["others"].as_array().expect("others").len(), 1);
+    assert_eq!(summary["others"][0]["sample"], "relapse");
+    for (tumour, facts) in both().into_iter().zip([&summary, &summary["others"][0]]) {
+        let out = scratch("facts-alone");
+        call(&[tumour], &out, &["--threads", "2"]).well();
+        let alone = read(&out);
+        assert!(alone.get("others").is_none());
+        assert_eq!(alone["library"], facts["library"]);
+        for fact in ["identity", "contamination", "coverage", "copies", "wrong", "roots"] {
+            assert!(!facts["portrait"]["pair"][fact].is_null());
+            assert_eq!(alone["portrait"]["pair"][fact], facts["portrait"]["pair"][fact], "{fact}");
+        }
+        assert!(facts["portrait"]["burden"]["value"].as_f64().expect("a burden") > 10.0);
+    }
+    // Changes of one tumour alone are the other's neither by number nor by kind.
+    assert_ne!(summary["portrait"]["spectrum"], summary["others"][0]["portrait"]["spectrum"]);
+    let page = fs::read_to_string(called_both().join("report.html")).expect("a report");
+    assert!(page.contains("Normal and first") && page.contains("Normal and relapse"));
+}
+
 /// Small changes by place and alleles.
 type Key = (String, String, String, String);
 

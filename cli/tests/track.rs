@@ -5,8 +5,9 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use common::{run, scratch};
+use common::{genuma, installed, run, scratch};
 use serde_json::Value;
 
 /// A patient of 300 kb and her tumour, where a test does not say otherwise.
@@ -197,6 +198,138 @@ fn threads_and_layouts_of_the_reads_do_not_show() {
     .well()
     .stdout;
     assert!(single.contains("tumour detected"), "{single}");
+}
+
+/// Rows of the table of the only sample by place and alleles: molecules with the change, molecules, verdict.
+fn rows(table: &str) -> BTreeMap<String, [String; 3]> {
+    let rows = table.lines().filter(|l| !l.starts_with('#')).skip(1);
+    let row = |line: &str| {
+        let f: Vec<&str> = line.split('\t').collect();
+        (f[1..6].join(" "), [f[8], f[9], f[16]].map(str::to_owned))
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn the_vcf_comes_back_with_the_later_samples_as_its_columns() {
+    let patient = simulate("annotated", &["--depth-tumor", "30", "--purity", "0.8"]);
+    let table = run(asked(&patient, &patient, &["--all-filters"])).well().stdout;
+    let told = rows(&table);
+    let out = |name: &str| {
+        let path = file(&patient, name);
+        run(asked(&patient, &patient, &["--all-filters", "-o", &path])).well();
+        PathBuf::from(path)
+    };
+    let plain = fs::read_to_string(out("told.vcf")).expect("a file");
+    let packed = out("told.vcf.gz");
+    assert_eq!(String::from_utf8(common::gunzip(&packed)).expect("text"), plain);
+    let truth = fs::read_to_string(patient.join("truth.vcf")).expect("a file");
+    let data = |text: &str| -> Vec<Vec<String>> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    };
+    let (before, after) = (data(&truth), data(&plain));
+    assert_eq!(before.len(), after.len());
+    let mut found = 0;
+    for (old, new) in before.iter().zip(&after) {
+        assert_eq!((new.len(), &old[..7]), (10, &new[..7]));
+        assert!(new[7].starts_with(&old[7]));
+        let values: Vec<&str> = new[9].split(':').collect();
+        let [changed, molecules, verdict] = [0, 1, 6].map(|at| values[at]);
+        // A mate of a breakend has no row of its own.
+        let Some(row) = told.get(&new[..5].join(" ")) else { continue };
+        if row[2].starts_with("cannot be tracked: ") {
+            assert!(verdict == "cannot_be_tracked" && new[7].contains(";TRACK_WHY="), "{new:?}");
+        } else {
+            assert_eq!([changed, molecules, verdict], row.each_ref().map(String::as_str), "{new:?}");
+            found += usize::from(verdict == "found");
+        }
+    }
+    assert!(found > 50, "{found}");
+    assert!(plain.contains("##genumaTrack=<ID=later,Description=\"later: tumour detected"));
+    if let Some(bcftools) = installed("bcftools") {
+        let ended = Command::new(bcftools).arg("view").arg(&packed).output().expect("bcftools");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success() && !said.contains("[E::") && !said.contains("Warn"), "{said}");
+        assert_eq!(data(&String::from_utf8(ended.stdout).expect("text")).len(), after.len());
+    }
+}
+
+#[test]
+fn records_as_other_callers_write_them_are_looked_for_or_told() {
+    let patient = simulate("others", &["--depth-tumor", "20", "--purity", "0.8"]);
+    let truth = fs::read_to_string(patient.join("truth.vcf")).expect("a file");
+    let snv = truth.lines().find(|l| l.contains("CLASS=SNV")).expect("an SNV");
+    let f: Vec<&str> = snv.split('\t').collect();
+    let (chrom, pos, old, new) = (f[0], f[1], f[3], f[4]);
+    let third = ["A", "C", "G", "T"].into_iter().find(|b| *b != old && *b != new).expect("a base");
+    let lines = [
+        // Two alleles and one that says nothing, nothing known of it: Mutect2.
+        format!("{chrom} {pos} . {old} {third},{new},* . . DP=30 GT:AD ./.:. 0/1:3,1,9,0"),
+        // Strelka counts by letter.
+        format!("{chrom} {pos} . {old} {new} . LowEVS SOMATIC DP:{old}U:{new}U 9:9,9:0,0 9:3,3:9,9"),
+        format!("{chrom} {pos} . {old} <DEL> . PASS SVTYPE=DEL GT 0/0 0/1"),
+        format!("{chrom} {pos} . {old} <DUP:TANDEM> . PASS END=1 GT 0/0 0/1"),
+        format!("{chrom} {pos} . {old} <INS:ME:ALU> . PASS END={pos} GT 0/0 0/1"),
+        format!("{chrom} {pos} . {old} {old}R . PASS . GT 0/0 0/1"),
+        format!("{chrom} {pos} . {old} {old}. . PASS . GT 0/0 0/1"),
+        format!("{chrom} 0 . N ]{chrom}:9]N . PASS . GT 0/0 0/1"),
+        format!("{chrom} {pos} . {old} . . PASS . GT 0/0 0/0"),
+    ];
+    let head = "##fileformat=VCFv4.2\n#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT NORMAL TUMOR\n";
+    let text = format!("{head}{}\n", lines.join("\n")).replace(' ', "\t");
+    let calls = file(&patient, "others.vcf");
+    fs::write(&calls, text).expect("a file");
+    let out = file(&patient, "told.vcf");
+    let reads = [1, 2].map(|mate| file(&patient, &format!("tumor_{mate}.fq.gz")));
+    let genome = file(&patient, "genome.fa");
+    run(["track", &calls, &reads[0], &reads[1], "--reference", &genome, "-o", &out]).well();
+    let told = fs::read_to_string(&out).expect("a file");
+    let told: Vec<Vec<&str>> =
+        told.lines().filter(|l| !l.starts_with('#')).map(|l| l.split('\t').collect()).collect();
+    let verdicts: Vec<&str> =
+        told.iter().map(|line| line[9].rsplit(':').next().expect("a verdict")).collect();
+    assert_eq!(told.len(), lines.len());
+    let first: Vec<&str> = verdicts[0].split(',').collect();
+    assert!(
+        first.len() == 3 && first[1..] == ["found", "not_looked_for"] && first[0] != "found",
+        "{first:?}"
+    );
+    assert_eq!(verdicts[1], "not_looked_for");
+    assert!(verdicts[2..8].iter().all(|verdict| *verdict == "cannot_be_tracked"), "{verdicts:?}");
+    assert!(told[2..8].iter().all(|line| line[7].contains("TRACK_WHY=")));
+    assert_eq!(verdicts[8], "not_looked_for");
+}
+
+#[test]
+fn reads_may_come_from_a_pipe() {
+    let patient = simulate("piped", &["--depth-tumor", "20", "--purity", "0.5"]);
+    let reads = file(&patient, "tumor_1.fq.gz");
+    let (calls, genome) = (file(&patient, "truth.vcf"), file(&patient, "genome.fa"));
+    let of = |reads: &str| ["track", &calls, reads, "--single", "--reference", &genome].map(str::to_owned);
+    let table = run(of(&reads)).well().stdout;
+    let piped = genuma().args(of("-")).stdin(fs::File::open(&reads).expect("reads")).output();
+    let piped = piped.expect("genuma starts");
+    assert!(piped.status.success(), "{}", String::from_utf8_lossy(&piped.stderr));
+    assert_eq!(String::from_utf8(piped.stdout).expect("text"), table);
+    let mut cat = Command::new("cat").arg(&reads).stdout(Stdio::piped()).spawn().expect("cat");
+    let pipe = cat.stdout.take().expect("a pipe");
+    let piped = genuma().args(of("/dev/stdin")).stdin(pipe).output().expect("genuma starts");
+    cat.wait().expect("cat ends");
+    assert_eq!(String::from_utf8(piped.stdout).expect("text"), table);
+}
+
+#[test]
+fn calls_without_a_reference_are_refused_with_what_to_do() {
+    let patient = simulate("bare", &["--depth-tumor", "25", "--depth-normal", "25"]);
+    let of = |sample: &str| [1, 2].map(|mate| file(&patient, &format!("{sample}_{mate}.fq.gz")));
+    let ([t1, t2], [n1, n2]) = (of("tumor"), of("normal"));
+    let (out, genome) = (file(&patient, "calls"), file(&patient, "genome.fa"));
+    run(["call", "-q", "--tumor", &t1, &t2, "--normal", &n1, &n2, "-o", &out]).well();
+    let calls = format!("{out}/somatic.vcf.gz");
+    let ended = run(["track", &calls, &t1, &t2, "--reference", &genome]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("call again with --reference"), "{}", ended.stderr);
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub enum Given {
     Bwa,
     /// `n.gkt`, a table of k-mers.
     Table,
+    /// `t.gkt`, one of the tumour's.
+    TumourTable,
     /// `calls/`, calls of the pair.
     Calls,
     /// `machine.txt`, a recording of this machine.
@@ -46,6 +48,10 @@ NR % 4 == 2 { print name, 4, "*", 0, 0, "*", "*", 0, 0, $1, "*" }
 const CALL: &str = "call -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
     --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 const COUNT: &str = "count -t 2 --sample n={given}/pair/normal_1.fq.gz,{given}/pair/normal_2.fq.gz";
+const CHECK: &str = "check -t 2 --tumor {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+    --normal {given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
+const TRACK: &str = "track -t 2 {given}/pair/truth.vcf {given}/pair/tumor_1.fq.gz {given}/pair/tumor_2.fq.gz \
+    --reference {given}/pair/genome.fa";
 const READS: &str = "{given}/pair/normal_1.fq.gz {given}/pair/normal_2.fq.gz";
 
 impl Given {
@@ -59,7 +65,8 @@ impl Given {
             | Given::Minibwa
             | Given::Strobealign
             | Given::Bwa
-            | Given::Table => &[Given::Pair],
+            | Given::Table
+            | Given::TumourTable => &[Given::Pair],
         }
     }
 
@@ -85,6 +92,9 @@ impl Given {
             Given::Strobealign => genuma("index --engine strobealign -t 2 {given}/pair/genome.fa"),
             Given::Bwa => run(Command::new("bwa").arg("index").arg(given.join("pair/genome.fa"))),
             Given::Table => genuma(&format!("{COUNT} -o {{given}}/n.gkt")),
+            Given::TumourTable => genuma(
+                "count -t 2 --sample t={given}/pair/tumor_1.fq.gz,{given}/pair/tumor_2.fq.gz -o {given}/t.gkt",
+            ),
             Given::Calls => genuma(&format!("{CALL} {reference} -o {{given}}/calls")),
             Given::Recording => genuma("topology --record {given}/machine.txt"),
             Given::Machine => genuma("probe --quick -o {given}/probe"),
@@ -371,6 +381,45 @@ pub fn cases() -> Vec<Case> {
             line: "query -t 2 {given}/n.gkt {given}/pair/genome.fa".into(),
             given: &[Given::Table],
             sealed: &["n.gkt"],
+            ..CASE
+        },
+        Case {
+            name: "table",
+            line: "table union -t 2 --counts sum {given}/n.gkt {given}/t.gkt -o {made}/u.gkt".into(),
+            given: &[Given::Table, Given::TumourTable],
+            before: &[("pair/old.txt", "u.gkt")],
+            sealed: &["n.gkt", "t.gkt"],
+            ..CASE
+        },
+        Case {
+            name: "table-text",
+            line: "table subtract -t 2 {given}/t.gkt {given}/n.gkt -o {made}/u.tsv".into(),
+            given: &[Given::Table, Given::TumourTable],
+            before: &[("pair/old.txt", "u.tsv")],
+            ..CASE
+        },
+        Case {
+            name: "check",
+            line: format!("{CHECK} --reference {{given}}/pair/genome.fa --json {{made}}/pair.json"),
+            given: &[Given::Pair],
+            before: &[("pair/old.txt", "pair.json")],
+            sealed: &["pair/tumor_2.fq.gz"],
+            ..CASE
+        },
+        Case {
+            name: "track",
+            line: format!("{TRACK} -o {{made}}/x.tsv --json {{made}}/x.json"),
+            given: &[Given::Pair],
+            before: &[("pair/old.txt", "x.tsv"), ("pair/old.txt", "x.json")],
+            sealed: &["pair/tumor_2.fq.gz"],
+            plain: &["pair/truth.vcf"],
+            ..CASE
+        },
+        Case {
+            name: "track-vcf",
+            line: format!("{TRACK} -o {{made}}/x.vcf.gz"),
+            given: &[Given::Pair],
+            before: &[("pair/old.txt", "x.vcf.gz"), ("pair/old.txt", "x.vcf.gz.tbi")],
             ..CASE
         },
         Case {

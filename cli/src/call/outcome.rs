@@ -8,7 +8,7 @@ use genuma_somatic::errors::Errors;
 use genuma_somatic::event::Event;
 use genuma_somatic::lay::Recruit;
 use genuma_somatic::locus::{Call, Locus};
-use genuma_somatic::outcome::{Outcome, Picture, Reported};
+use genuma_somatic::outcome::{Other, Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
 use genuma_somatic::pipeline::{Finished, Job};
 use genuma_somatic::recruit::Kept;
@@ -57,9 +57,10 @@ pub fn of(
         bases: finished.bases.clone(),
         spectra: finished.spectra.clone(),
         depths: finished.depths.clone(),
-        libraries: finished.libraries.clone(),
+        libraries: finished.libraries.first().cloned().unwrap_or_default(),
         known: finished.known.clone(),
-        portrait: finished.portrait.clone(),
+        portrait: finished.portraits.first().cloned().unwrap_or_default(),
+        others: others(finished),
         screened,
         ledger: finished.ledger.clone(),
         errors: finished.errors.learned.clone(),
@@ -67,6 +68,17 @@ pub fn of(
         sequences: finished.genome.contigs.iter().map(|c| (c.name.clone(), c.seq.len() as u64)).collect(),
         calls,
     })
+}
+
+/// Tumours beyond the first.
+fn others(finished: &Finished) -> Vec<Other> {
+    let of = finished.samples.tumours().iter().zip(&finished.libraries).zip(&finished.portraits).skip(1);
+    of.map(|((sample, libraries), portrait)| Other {
+        sample: sample.clone(),
+        libraries: libraries.clone(),
+        portrait: portrait.clone(),
+    })
+    .collect()
 }
 
 fn inputs(lanes: &[Lane], sample: u8) -> Vec<String> {

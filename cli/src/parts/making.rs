@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use genuma_kmers::{Expected, grid, least_for_grid};
 use genuma_reads::Estimate;
 use genuma_reads::fasta::Reference;
+use genuma_somatic::panel::Panel;
 use genuma_somatic::parts::{Kind, Parts};
 use genuma_somatic::pipeline::{Job, known_bases};
 use genuma_storage::Depot;
@@ -70,6 +71,7 @@ pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
         grid,
         reference: job.reference.as_deref().map(full).transpose()?,
         screen: job.screen.as_deref().map(full).transpose()?,
+        panel: job.panel.as_ref().map(whole).transpose()?,
         genome_bases,
         params: job.params.clone(),
         fingerprint: job.store.fingerprint.clone() + &lines,
@@ -114,6 +116,11 @@ fn program() -> anyhow::Result<PathBuf> {
 
 fn full(path: &Path) -> anyhow::Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("{}: cannot read", path.display()))
+}
+
+/// A panel by its full path.
+fn whole(panel: &Panel) -> anyhow::Result<Panel> {
+    Ok(Panel { table: full(&panel.table)?, ..panel.clone() })
 }
 
 fn leave(depot: &Depot, name: &str, text: &[u8]) -> anyhow::Result<()> {

@@ -88,6 +88,7 @@ mod tests {
     #[test]
     fn the_example_is_such_a_script() {
         let call = Parts {
+            panel: None,
             shards: vec![Vec::new(); 3],
             samples: genuma_somatic::samples::Samples::default(),
             grid: Grid { parts: 2, bins: 8 },

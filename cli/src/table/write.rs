@@ -67,7 +67,8 @@ pub fn all<T>(
             let done = work(Out::Text(&text));
             let Lines { file, entries, fault } = text.turns.into_inner();
             match fault {
-                Some(fault) => Err(anyhow::Error::from(fault).context(path.display().to_string())),
+                // It names the file.
+                Some(fault) => Err(fault.into()),
                 None => Ok((done?, Done { file: file.complete()?, entries })),
             }
         }

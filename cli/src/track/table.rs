@@ -163,7 +163,7 @@ pub fn json(tracking: &Tracking) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "samples": tracking.samples.iter().map(sample).collect::<Vec<Value>>(),
         "untracked": untracked,
-        "repeated": tracking.repeated,
+        "repeated": tracking.repeated.len(),
         "strangers": tracking.strangers,
         "kmers": tracking.kmers,
     })

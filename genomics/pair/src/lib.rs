@@ -6,6 +6,7 @@ pub mod interval;
 pub mod library;
 pub mod marks;
 pub mod sampled;
+pub mod each;
 mod usual;
 pub mod roots;
 pub mod identity;

@@ -163,9 +163,9 @@ pub struct Seen<'a> {
 }
 
 /// Looks at the pairs that one thread reads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Observer {
-    samples: [LibraryTally; 2],
+    samples: Vec<LibraryTally>,
     codes: [Codes; 2],
     chances: Chances,
 }
@@ -173,16 +173,20 @@ pub struct Observer {
 impl Observer {
     /// For samples of which all threads together see so many pairs, about; 0: nobody knows. What is surely drawn less of is not looked at
     /// first to be forgotten later: that would be most of what is looked at. Where there are fewer pairs by far than expected, less is drawn.
-    pub fn expecting(pairs: [u64; 2]) -> Observer {
-        let samples = pairs.map(|pairs| LibraryTally {
-            copies: Copies::expecting(pairs),
-            details: Details::expecting(pairs),
+    pub fn expecting(pairs: &[u64]) -> Observer {
+        let of = |pairs: &u64| LibraryTally {
+            copies: Copies::expecting(*pairs),
+            details: Details::expecting(*pairs),
             ..LibraryTally::default()
-        });
-        Observer { samples, ..Observer::default() }
+        };
+        Observer {
+            samples: pairs.iter().map(of).collect(),
+            codes: Default::default(),
+            chances: Chances::default(),
+        }
     }
 
-    /// Looks at a pair of a sample, normal 0 or tumour 1.
+    /// Looks at a pair of a sample, normal 0, tumour 1 and so on.
     #[inline]
     pub fn see(&mut self, seen: &Seen<'_>, sample: u8) {
         let Seen { raw, cut, packed } = *seen;
@@ -214,7 +218,7 @@ impl Observer {
     }
 
     /// What was seen of each sample.
-    pub fn finish(self) -> [LibraryTally; 2] {
+    pub fn finish(self) -> Vec<LibraryTally> {
         self.samples
     }
 }

@@ -15,6 +15,7 @@ use genuma_kmers::MAX_K;
 use genuma_reads::dna::revcomp;
 use serde::{Deserialize, Serialize};
 
+use crate::branch::{self, Branches};
 use crate::columns::Columns;
 use crate::label::Labelled;
 use crate::molecule::lot;
@@ -106,6 +107,114 @@ struct Stacked {
     placed: Placed,
     /// Turned to run with the contig.
     read: Read,
+}
+
+impl Stacked {
+    /// From which column on which bases.
+    fn laid(&self) -> (i32, &Read) {
+        (self.placed.at, &self.read)
+    }
+}
+
+/// A stack and what it votes for.
+struct Voted<'a> {
+    stack: Vec<&'a Stacked>,
+    columns: Columns,
+    consensus: Vec<u8>,
+}
+
+impl<'a> Voted<'a> {
+    /// Those of a stack that agree with most of it.
+    fn of(stack: Vec<&'a Stacked>) -> Voted<'a> {
+        let columns = |stack: &[&Stacked]| Columns::vote(stack.iter().map(|s| s.laid()));
+        let all = columns(&stack);
+        let (stack, others): (Vec<_>, Vec<_>) =
+            stack.into_iter().partition(|s| all.fits(s.placed.at, &s.read));
+        let columns = if others.is_empty() { all } else { columns(&stack) };
+        Voted { consensus: columns.consensus(), stack, columns }
+    }
+
+    /// Leaves out reads that have fewer bases than a seed in a range of the consensus.
+    fn keep(&mut self, range: &Range<usize>, seed: i32) {
+        let mut columns = Columns::wide_enough(self.stack.iter().map(|s| s.laid()));
+        let (from, to) = (columns.start + range.start as i32, columns.start + range.end as i32);
+        self.stack
+            .retain(|s| (s.placed.at + s.read.seq.len() as i32).min(to) - s.placed.at.max(from) >= seed);
+        self.stack.iter().for_each(|s| columns.add(s.placed.at, &s.read));
+        self.columns = columns;
+    }
+}
+
+/// Bases beyond a seed from which on what is new there is an insertion, and no base that changed.
+const INSERTION: usize = 100;
+
+/// What is read off a consensus.
+struct ReadOff {
+    /// Interesting k-mers that stand on it, and where.
+    windows: Vec<(u32, Range<usize>)>,
+    /// How far it is told.
+    range: Range<usize>,
+    /// Where the seed stands.
+    seeds: Range<usize>,
+}
+
+impl ReadOff {
+    /// The bases around the seed that interesting k-mers cover without a gap.
+    fn inserted(&self) -> Range<usize> {
+        let mut windows: Vec<&Range<usize>> = self.windows.iter().map(|w| &w.1).collect();
+        windows.sort_unstable_by_key(|w| w.start);
+        let right =
+            windows.iter().fold(self.seeds.end, |end, w| if w.start <= end { end.max(w.end) } else { end });
+        let left = windows
+            .iter()
+            .rev()
+            .fold(self.seeds.start, |start, w| if w.end >= start { start.min(w.start) } else { start });
+        left..right
+    }
+
+    /// On which sides of the seed an insertion begins.
+    fn insertion(&self) -> [bool; 2] {
+        let new = self.inserted();
+        [self.seeds.start - new.start >= INSERTION, new.end - self.seeds.end >= INSERTION]
+    }
+
+    fn begins_insertion(&self) -> bool {
+        self.insertion().contains(&true)
+    }
+
+    fn branches(&self, reached: &[Stacked], voted: &Voted<'_>) -> Branches {
+        let all = reached.iter().map(Stacked::laid).filter(|(at, read)| {
+            let from = *at - voted.columns.start;
+            from >= 0 && from as usize + read.seq.len() <= voted.consensus.len()
+        });
+        let [left, right] = self.insertion();
+        let found = Branches::of(all, voted.columns.start, &voted.consensus, &self.seeds);
+        Branches { left: found.left.filter(|_| left), right: found.right.filter(|_| right), ..found }
+    }
+
+    /// Whether sequence begins at the seed that stands elsewhere, too.
+    fn is_border(&self, reached: &[Stacked], voted: &Voted<'_>) -> bool {
+        self.begins_insertion() || self.branches(reached, voted).within
+    }
+
+    /// Whether reads part within what begins at the seed.
+    fn parts(&self, reached: &[Stacked], voted: &Voted<'_>) -> bool {
+        if !self.begins_insertion() {
+            return false;
+        }
+        let within = |c: usize| self.range.contains(&c);
+        let Branches { left, right, .. } = self.branches(reached, voted);
+        left.is_some_and(within) || right.is_some_and(within)
+    }
+
+    /// The same up to where reads part.
+    fn cut(self, reached: &[Stacked], voted: &Voted<'_>) -> ReadOff {
+        let Branches { left, right, .. } = self.branches(reached, voted);
+        let range = self.range.start.max(left.unwrap_or(0))..self.range.end.min(right.unwrap_or(usize::MAX));
+        let mut windows = self.windows;
+        windows.retain(|(_, w)| w.start >= range.start && w.end <= range.end);
+        ReadOff { windows, range, seeds: self.seeds }
+    }
 }
 
 /// The reads of a group and which of them carry each k-mer.
@@ -252,31 +361,39 @@ impl Group<'_> {
     /// Lays every read that can be reached from `seed` through k-mers not used yet, and reads off the consensus. What that
     /// accounts for is marked as used.
     fn lay(&self, seed: u32, used: &mut [bool], anchors: &mut Anchors) -> Result<Contig, Refused> {
-        let stack = self.reach(seed, used, anchors);
-        let columns = |stack: &[Stacked]| Columns::vote(stack.iter().map(|s| (s.placed.at, &s.read)));
-        let all = columns(&stack);
-        let (stack, others): (Vec<_>, Vec<_>) =
-            stack.into_iter().partition(|s| all.fits(s.placed.at, &s.read));
-        let columns = if others.is_empty() { all } else { columns(&stack) };
-        let consensus = columns.consensus();
-        let window = |number: u32| {
-            let anchor = anchors.get(number)?;
-            let from = usize::try_from(anchor.at - columns.start).ok()?;
-            let range = from..from + anchor.span as usize;
-            self.carried(number, consensus.get(range.clone())?).then_some(range)
+        let reached = self.reach(seed, used, anchors);
+        let read = |voted: &Voted<'_>| self.read_off(voted, seed, anchors);
+        let all = Voted::of(reached.iter().collect());
+        let told = read(&all);
+        // What begins here may stand elsewhere, too: then reads of all those places meet in it, and may be more than those of this one.
+        let (voted, told) = match told {
+            Some(told) if !told.parts(&reached, &all) => (all, told),
+            told => {
+                let carries = |i: usize| self.members[reached[i].member as usize].numbers.contains(&seed);
+                let stack: Vec<(i32, &Read)> = reached.iter().map(Stacked::laid).collect();
+                let span = self.carriers[seed as usize].1.span as i32;
+                let own = branch::along(&stack, carries, &(0..span));
+                let mut own = Voted::of(own.into_iter().map(|i| &reached[i]).collect());
+                let cut = read(&own)
+                    .filter(|told| told.is_border(&reached, &own))
+                    .map(|told| told.cut(&reached, &own));
+                match (cut, told) {
+                    (Some(cut), _) => {
+                        own.keep(&cut.range, span);
+                        (own, cut)
+                    }
+                    (None, Some(told)) => (all, told),
+                    (None, None) => return Err(Refused::Few),
+                }
+            }
         };
-        let Some(seeds) = window(seed).filter(|_| !stack.is_empty()) else { return Err(Refused::Few) };
+        let Voted { stack, columns, consensus } = voted;
+        let ReadOff { windows, range, seeds } = told;
         // A tandem repeat with its flanks tells no base that changed.
         let k = seeds.len();
         let mut plain = k <= MAX_K as usize;
-        let range = columns.trusted(seeds.start, k);
-        let reads = stack.iter().map(|s| (s.placed.at, &s.read));
-        let range = columns.read_across(range, seeds, &consensus, reads);
         let (mut novel, mut core) = (vec![false; range.len()], 0..usize::MAX);
-        for &number in &anchors.reached {
-            let Some(window) = window(number).filter(|w| w.start >= range.start && w.end <= range.end) else {
-                continue;
-            };
+        for (number, window) in windows {
             used[number as usize] = true;
             plain &= window.len() == k;
             core = core.start.max(window.start)..core.end.min(window.end);
@@ -303,6 +420,24 @@ impl Group<'_> {
         let beyond = self.beyond(&reads);
         let weight = range.clone().map(|at| columns.weight_of(at, consensus[at])).collect();
         Ok(Contig { seq: consensus[range].to_vec(), novel, weight, reads, beyond })
+    }
+
+    /// What a stack reached from `seed` tells; nothing where the seed is not what most of it has.
+    fn read_off(&self, voted: &Voted<'_>, seed: u32, anchors: &Anchors) -> Option<ReadOff> {
+        let Voted { stack, columns, consensus } = voted;
+        let window = |number: u32| {
+            let anchor = anchors.get(number)?;
+            let from = usize::try_from(anchor.at - columns.start).ok()?;
+            let range = from..from + anchor.span as usize;
+            self.carried(number, consensus.get(range.clone())?).then_some(range)
+        };
+        let seeds = window(seed).filter(|_| !stack.is_empty())?;
+        let range = columns.trusted(seeds.start, seeds.len());
+        let range = columns.read_across(range, seeds.clone(), consensus, stack.iter().map(|s| s.laid()));
+        let within = |w: &Range<usize>| w.start >= range.start && w.end <= range.end;
+        let on = |&number: &u32| Some((number, window(number).filter(within)?));
+        let windows = anchors.reached.iter().filter_map(on).collect();
+        Some(ReadOff { windows, range, seeds })
     }
 
     /// Gives the k-mers that reads lead to from `seed` on their places, and lays those reads, each turned to run with the seed.
@@ -389,7 +524,7 @@ impl Group<'_> {
 
     /// Marks k-mers of the stacked reads that are not on the consensus and too seldom for the depth of the stack to be
     /// anything but wrong bases: they would each make a contig of their own, at a deep place hundreds.
-    fn mark_errors(&self, stack: &[Stacked], columns: &Columns, used: &mut [bool]) {
+    fn mark_errors(&self, stack: &[&Stacked], columns: &Columns, used: &mut [bool]) {
         for Stacked { member, placed, read } in stack {
             let member = &self.members[*member as usize];
             for (hit, &number) in member.hits.iter().zip(&member.numbers) {
@@ -413,11 +548,11 @@ const GOOD: u8 = 20;
 
 /// Whether enough pairs have good bases where all the interesting k-mers overlap: there the change itself lies. With
 /// no such place (a long change) there is nothing to doubt.
-fn well_read(stack: &[Stacked], core: &Range<i32>) -> bool {
+fn well_read(stack: &[&Stacked], core: &Range<i32>) -> bool {
     if core.is_empty() {
         return true;
     }
-    let good = |Stacked { placed, read, .. }: &&Stacked| {
+    let good = |Stacked { placed, read, .. }: &&&Stacked| {
         let (from, to) = (core.start - placed.at, core.end - placed.at);
         from >= 0
             && to <= read.seq.len() as i32
@@ -437,7 +572,7 @@ fn changed_base(
     novel: &[bool],
     k: usize,
     from: usize,
-    stack: &[Stacked],
+    stack: &[&Stacked],
     columns: &Columns,
 ) -> Option<usize> {
     let start = novel.iter().position(|&n| n)?;
@@ -447,7 +582,7 @@ fn changed_base(
     }
     let (start, end) = (from + start, from + end);
     let read = |window: Range<usize>| {
-        let covers = |s: &&Stacked| {
+        let covers = |s: &&&Stacked| {
             let at = (s.placed.at - columns.start) as usize;
             at <= window.start && at + s.read.seq.len() >= window.end
         };

@@ -18,21 +18,35 @@ pub(crate) struct Columns {
 impl Columns {
     /// Stacks reads, each from its column on.
     pub(crate) fn vote<'a>(stack: impl Iterator<Item = (i32, &'a Read)> + Clone) -> Columns {
+        let mut columns = Columns::wide_enough(stack.clone());
+        stack.for_each(|(at, read)| columns.add(at, read));
+        columns
+    }
+
+    /// Columns for reads, none of which has voted.
+    pub(crate) fn wide_enough<'a>(stack: impl Iterator<Item = (i32, &'a Read)> + Clone) -> Columns {
         let start = stack.clone().map(|(at, _)| at).min().unwrap_or(0);
-        let end = stack.clone().map(|(at, r)| at + r.seq.len() as i32).max().unwrap_or(start);
+        let end = stack.map(|(at, r)| at + r.seq.len() as i32).max().unwrap_or(start);
         let width = (end - start) as usize;
-        let mut columns = Columns { start, weight: vec![[0; 4]; width], depth: vec![0; width] };
-        for (at, read) in stack {
-            let from = (at - start) as usize;
-            for (i, (&b, &q)) in read.seq.iter().zip(&read.qual).enumerate() {
-                let code = code(b) as usize;
-                if code < 4 {
-                    columns.weight[from + i][code] += u32::from(q.clamp(2, 40));
-                    columns.depth[from + i] += 1;
-                }
+        Columns { start, weight: vec![[0; 4]; width], depth: vec![0; width] }
+    }
+
+    /// Lets a read vote.
+    pub(crate) fn add(&mut self, at: i32, read: &Read) {
+        let from = (at - self.start) as usize;
+        for (i, (&b, &q)) in read.seq.iter().zip(&read.qual).enumerate() {
+            let code = code(b) as usize;
+            if code < 4 {
+                self.weight[from + i][code] += u32::from(q.clamp(2, 40));
+                self.depth[from + i] += 1;
             }
         }
-        columns
+    }
+
+    /// Bases of a read in columns for which others have voted.
+    pub(crate) fn overlap(&self, at: i32, read: &Read) -> usize {
+        let from = (at - self.start) as usize;
+        self.depth[from..from + read.seq.len()].iter().filter(|&&depth| depth > 0).count()
     }
 
     /// Reads that cover a column, counted from the first.

@@ -15,12 +15,13 @@ use genuma_kmers::{
     Shard, in_parts,
 };
 use genuma_pair::check::pairs_expected;
+use genuma_pair::each::{Samplers, Samplings};
 use genuma_pair::facts::Looked;
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::library::{LibraryTally, Observer, Seen};
 use genuma_pair::marks::facts::{Known, Reads};
 use genuma_pair::marks::{Marks, MarksTally};
-use genuma_pair::sampled::{SampleParams, Sampled, Sampler, Sampling};
+use genuma_pair::sampled::{SampleParams, Sampled};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
 use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
@@ -65,16 +66,16 @@ pub struct Counts {
     pub bases: Vec<u64>,
     /// For each tumour the roots at which it and the normal differ as two people do.
     pub strangers: Vec<u64>,
-    /// Alleles that the first tumour clearly has, and what the normal has of them.
-    pub own: OwnAlleles,
+    /// For each tumour the alleles that it clearly has, and what the normal has of them.
+    pub own: Vec<OwnAlleles>,
     /// What was cut off the reads of each sample.
     pub trimmed: Vec<Trimmed>,
-    /// What the reads of the normal and of the first tumour say of their libraries.
-    pub libraries: Libraries,
+    /// For each tumour what its reads and the normal's say of their libraries.
+    pub libraries: Vec<Libraries>,
     /// What there is in these of the contigs of the reference, and of what is screened for.
     pub known: Known,
-    /// What a sample of their roots says.
-    pub looked: Option<Looked>,
+    /// For each tumour what a sample of the roots says of it beside the normal; none if none was taken.
+    pub looked: Vec<Looked>,
     /// What lies where in the packed copy of the reads, if there is one.
     pub copied: Option<Copied>,
     /// What was made and left out.
@@ -182,34 +183,40 @@ struct Recording<'a, 'b> {
     observer: Observer,
     recorder: Option<Recorder<'a>>,
     /// Where no earlier reading has done so.
-    sampler: Option<Sampler<'b>>,
+    samplers: Option<Samplers<'b>>,
 }
 
 impl<'a, 'b> Recording<'a, 'b> {
-    /// Where so many pairs of the normal and of the first tumour are expected.
+    /// Where so many pairs of each sample are expected.
     fn new(
         k: u32,
-        samples: usize,
-        expected: [u64; 2],
+        expected: &[u64],
         copying: Option<&'a Copying>,
-        sampling: Option<&'b Sampling>,
+        samplings: Option<&'b Samplings>,
     ) -> Self {
-        let (spelling, observer) = (Spelling::new(k, samples), Observer::expecting(expected));
-        let (recorder, sampler) = (copying.map(Copying::recorder), sampling.map(Sampling::sampler));
-        Recording { spelling, observer, recorder, sampler }
+        let (spelling, observer) = (Spelling::new(k, expected.len()), Observer::expecting(expected));
+        let (recorder, samplers) = (copying.map(Copying::recorder), samplings.map(Samplings::samplers));
+        Recording { spelling, observer, recorder, samplers }
     }
 }
 
-/// What all threads have cut off of each sample, and seen of the normal and of the first tumour.
+/// What all threads have cut off and seen of each sample.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Told {
     trimmed: Vec<Trimmed>,
-    libraries: [LibraryTally; 2],
+    libraries: Vec<LibraryTally>,
+}
+
+impl Counts {
+    /// How often the first tumour has a k-mer of one place.
+    pub fn usual_of_first(&self) -> f64 {
+        usual_depth(&self.spectra[usize::from(TUMOUR)])
+    }
 }
 
 impl Told {
     fn of(samples: usize) -> Told {
-        Told { trimmed: vec![Trimmed::default(); samples], libraries: Default::default() }
+        Told { trimmed: vec![Trimmed::default(); samples], libraries: vec![LibraryTally::default(); samples] }
     }
 
     fn add(&mut self, other: &Told) {
@@ -231,12 +238,9 @@ fn told<'a>(recordings: Vec<Recording<'a, '_>>, samples: usize) -> (Told, Vec<Re
 impl Prepare for Recording<'_, '_> {
     fn prepare<'a>(&mut self, raw: Pair<'a>, sample: u8, added: &mut Vec<u8>) -> Pair<'a> {
         let cut = self.spelling.prepare(raw, sample, added);
-        // Facts are those of two samples: the normal and the first tumour.
-        if sample <= TUMOUR {
-            self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
-            if let Some(sampler) = &mut self.sampler {
-                sampler.see(cut, self.spelling.packed(sample), sample);
-            }
+        self.observer.see(&Seen { raw, cut, packed: self.spelling.packed(sample) }, sample);
+        if let Some(samplers) = &mut self.samplers {
+            samplers.see(cut, self.spelling.packed(sample), sample);
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.push(cut, sample);
@@ -270,8 +274,8 @@ pub struct Counting<'a> {
 struct Beside<'a> {
     /// Marks of known sequences.
     marks: Option<&'a Marks>,
-    /// Pairs that are expected of the normal and of the first tumour.
-    expected: [u64; 2],
+    /// Pairs that are expected of each sample.
+    expected: &'a [u64],
 }
 
 /// What scattering a shard of the reads leaves, beside its k-mers and the copy of its reads.
@@ -283,8 +287,8 @@ pub struct Scattered {
     pub copied: Copied,
     /// What was cut off the reads, and what they say of their libraries.
     told: Told,
-    /// A sample of their roots.
-    sampled: Sampled,
+    /// A sample of their roots, for each tumour beside the normal.
+    sampled: Vec<Sampled>,
 }
 
 /// What one partition leaves, or several together.
@@ -294,7 +298,7 @@ pub struct Share {
     picks: Vec<Pick>,
     spectra: Vec<Vec<u64>>,
     strangers: Vec<u64>,
-    own: OwnAlleles,
+    own: Vec<OwnAlleles>,
     /// Picks where the normal does not know the root, those too that were not kept.
     unknown: u64,
     /// k-mers among them left out because the reference has them.
@@ -303,8 +307,8 @@ pub struct Share {
     spilled: u64,
     /// How often marks of known sequences were seen.
     marks: Option<MarksTally>,
-    /// What a sample of the roots says, which the first partition's reading takes.
-    looked: Option<Looked>,
+    /// What a sample of the roots says of each tumour, which the first partition's reading takes; of others nothing.
+    looked: Vec<Looked>,
     /// The same for all partitions.
     read: Read,
 }
@@ -329,7 +333,7 @@ const MOST_UNKNOWN: (u64, f64) = (64_000_000, 1.0 / 30.0);
 pub const PICKS_PER_BASE: f64 = 1.2;
 
 /// What is sampled of the roots: 320,000 to 640,000 k-mers of genomes of up to some 40 Mbp, in which are enough sites of two alleles to tell contamination where
-/// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB.
+/// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB for each tumour.
 const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
 
 /// What the units of partitions are called, before their labels.
@@ -360,7 +364,8 @@ impl Counting<'_> {
         // Damage is told before hours of work.
         let marks = self.marks()?;
         let each = Estimate::by_sample(self.lanes);
-        let beside = Beside { marks: marks.as_ref(), expected: pairs_expected(&each) };
+        let pairs = pairs_expected(&each, self.samples.len());
+        let beside = Beside { marks: marks.as_ref(), expected: &pairs };
         let loaded: Vec<Share> =
             done.iter().map(|&part| self.kept(store, part, 0, beside)).collect::<Result<_, _>>()?;
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
@@ -484,20 +489,20 @@ impl Counting<'_> {
         let params = CountParams { part, scratch, ..self.params.clone() };
         let rule = OnceLock::new();
         // All readings would sample the same.
-        let sampling = (part.number() == 0).then(|| Sampling::new(SAMPLE));
+        let samplings = (part.number() == 0).then(|| self.samplings());
         let (counted, recordings) = genuma_kmers::count(
             self.lanes,
             &params,
             &meter,
             || {
                 let copying = copy.map(|(copying, _)| copying);
-                Recording::new(params.k, self.samples.len(), beside.expected, copying, sampling.as_ref())
+                Recording::new(params.k, beside.expected, copying, samplings.as_ref())
             },
             |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), beside.marks),
         )?;
         let (told, recorders) = told(recordings, self.samples.len());
         let mut share = self.share(part, counted, told, rule.get(), beside.marks)?;
-        share.looked = sampling.map(|sampling| Looked::at(&sampling.finish()));
+        share.looked = samplings.map_or_else(Vec::new, looked);
         self.leave_out_known(&mut share)?;
         Ok((share, recorders))
     }
@@ -508,6 +513,11 @@ impl Counting<'_> {
         let wanted = self.most_unknown().saturating_sub(unknown);
         let kmers = &kmers[..self.samples.len()];
         Rules::new(self.params.k, self.least_tumour, kmers, self.genome_bases, wanted)
+    }
+
+    /// A sample of the roots for each tumour.
+    fn samplings(&self) -> Samplings {
+        Samplings::new(SAMPLE, self.samples.tumours().len())
     }
 
     /// Marks of what is known: contigs of the reference, and what is screened for.
@@ -537,12 +547,12 @@ impl Counting<'_> {
             picks: counted.picks,
             spectra: counted.spectra.into_iter().take(samples).collect(),
             strangers: rule.map(Rules::strangers).unwrap_or_default(),
-            own: rule.map(Rules::own).unwrap_or_default(),
+            own: rule.map_or_else(|| vec![OwnAlleles::default(); samples - 1], Rules::own),
             unknown: rule.map_or(0, Rules::unknown),
             known: 0,
             spilled: stats.spill_peak,
             marks: marks.map(Marks::take),
-            looked: None,
+            looked: Vec::new(),
             read: Read { bases, kmers, told },
         })
     }
@@ -555,15 +565,14 @@ impl Counting<'_> {
         let meter = Arc::new(Meter::default());
         self.watch.begins("scatter", Some(meter.clone()));
         let copying = Copying::create(path, u64::MAX).map_err(genuma_kmers::Error::from)?;
-        let sampling = Sampling::new(SAMPLE);
-        let expected = pairs_expected(&Estimate::by_sample(self.lanes));
-        let prepare =
-            || Recording::new(self.params.k, self.samples.len(), expected, Some(&copying), Some(&sampling));
+        let samplings = self.samplings();
+        let expected = pairs_expected(&Estimate::by_sample(self.lanes), self.samples.len());
+        let prepare = || Recording::new(self.params.k, &expected, Some(&copying), Some(&samplings));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
         let (told, recorders) = told(recordings, self.samples.len());
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
-        Ok(Scattered { shard, copied, told, sampled: sampling.finish() })
+        Ok(Scattered { shard, copied, told, sampled: samplings.finish() })
     }
 
     /// Counts the partition of the parameters from what all shards have left.
@@ -584,9 +593,9 @@ impl Counting<'_> {
         scattered.iter().for_each(|(one, _)| told.add(&one.told));
         let mut share = self.share(self.params.part, counted, told, rule.get(), marks)?;
         if self.params.part.number() == 0 {
-            let all = Sampling::new(SAMPLE);
+            let all = self.samplings();
             scattered.iter().for_each(|(one, _)| all.add_sampled(&one.sampled));
-            share.looked = Some(Looked::at(&all.finish()));
+            share.looked = looked(all);
         }
         Ok(share)
     }
@@ -598,6 +607,8 @@ impl Counting<'_> {
     pub fn together(&self, shares: Vec<Share>) -> Result<Counts, Error> {
         let parts = shares.len() as u64;
         let mut all = sum(shares)?;
+        // Those of each partition are in order by themselves.
+        all.picks.sort_unstable();
         self.leave_out_known(&mut all)?;
         self.join(all, parts, Recorded::InShards)
     }
@@ -669,8 +680,9 @@ impl Counting<'_> {
         ledger.made("count", "bytes of the file of k-mers in the work folder, at most", spilled);
         recorded.told(&mut ledger);
         let others = self.samples.tumours().len().saturating_sub(1) as u64;
-        if others > 0 {
-            let what = "tumours beyond the first, of which nothing is told but their calls: no library, contigs, contamination, purity";
+        if others > 0 && marks.is_some() {
+            let what =
+                "tumours beyond the first, of which contigs, sex and what is screened for are not told";
             ledger.left_out("count", what, others);
         }
         for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
@@ -711,14 +723,19 @@ impl Counting<'_> {
             Recorded::Whole(copied) => Some(copied),
             _ => None,
         };
-        let depths = [0, 1].map(|i| self.usual_depth(&spectra[i], bases[i], libraries[i].pairs()));
+        let depth = |i: usize| self.usual_depth(&spectra[i], bases[i], libraries[i].pairs());
         let k = f64::from(self.params.k);
-        let reads = libraries.each_ref().map(|tally| {
+        let reads = [0, 1].map(|i: usize| {
+            let tally = &libraries[i];
             let number = (2 * tally.pairs()) as f64;
             Reads { number, kmers: (tally.bases() as f64 / number.max(1.0) + 1.0 - k).max(1.0) }
         });
         let known = marks.map_or_else(Known::default, |marks| Known::of(&marks, reads));
-        let libraries = Libraries::of(&libraries, &[trimmed[0], trimmed[1]], depths);
+        let pair = |i: usize| {
+            let depths = [depth(0), depth(i)];
+            Libraries::of([&libraries[0], &libraries[i]], [&trimmed[0], &trimmed[i]], depths)
+        };
+        let libraries = (1..self.samples.len()).map(pair).collect();
         Ok(Counts {
             picks,
             spectra,
@@ -755,6 +772,11 @@ fn by_rule(of_samples: impl IntoIterator<Item = f64>) -> Vec<f64> {
     by_rule
 }
 
+/// What was sampled of each tumour beside the normal, looked at.
+fn looked(samplings: Samplings) -> Vec<Looked> {
+    samplings.finish().iter().map(Looked::at).collect()
+}
+
 /// All partitions together.
 fn sum(shares: Vec<Share>) -> Result<Share, Error> {
     let all = shares.into_iter().map(Ok).reduce(|all, share| all?.and(share?));
@@ -783,8 +805,10 @@ impl Share {
             ));
         }
         self.strangers.iter_mut().zip(other.strangers).for_each(|(all, part)| *all += part);
-        self.own.add(&other.own);
-        self.looked = self.looked.or(other.looked);
+        self.own.iter_mut().zip(&other.own).for_each(|(all, part)| all.add(part));
+        if self.looked.is_empty() {
+            self.looked = other.looked;
+        }
         self.unknown += other.unknown;
         self.known += other.known;
         self.spilled = self.spilled.max(other.spilled);
@@ -844,12 +868,12 @@ mod tests {
                 picks,
                 spectra,
                 strangers: vec![0],
-                own: OwnAlleles::default(),
+                own: vec![OwnAlleles::default()],
                 unknown,
                 known: 0,
                 spilled: 0,
                 marks: None,
-                looked: None,
+                looked: Vec::new(),
                 read,
             }
         };

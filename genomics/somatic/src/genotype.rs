@@ -354,6 +354,44 @@ fn of_somatic(tumour: &[Vote], several: bool) -> f64 {
     most + (0.5 * ((present - most).exp() + (absent - most).exp())).ln()
 }
 
+/// Log-likelihood of the votes of all tumours when the change is somatic, at most as likely each for itself as one of them with the others as frequent as a
+/// germline allele: what the founder of all of them had is in half of their molecules, too, so several that look so say no more of a germline variant than one.
+fn of_somatic_in_all(tumours: &[Vec<Vote>]) -> f64 {
+    let several = tumours.len() > 1;
+    let apart = sum(tumours.iter().map(|votes| of_somatic(votes, several)).collect());
+    if !several {
+        return apart;
+    }
+    let alike: Vec<f64> = tumours.iter().map(|votes| averaged(votes, germline_fraction)).collect();
+    let free: Vec<f64> = tumours.iter().map(|votes| averaged(votes, |_| 1.0)).collect();
+    let of = |one: usize| {
+        let terms = (0..tumours.len()).map(|other| if other == one { free[other] } else { alike[other] });
+        sum(terms.collect())
+    };
+    let mut founders: Vec<f64> = (0..tumours.len()).map(of).collect();
+    founders.sort_by(f64::total_cmp);
+    let most = founders.iter().copied().fold(apart, f64::max);
+    let founder = founders.iter().map(|of| (of - most).exp()).sum::<f64>() / founders.len() as f64;
+    most + (0.5 * ((apart - most).exp() + founder)).ln()
+}
+
+/// Log-likelihood of the votes of all tumours when each has the change as frequently as fits best. Each fraction beyond the first costs what a parameter does
+/// (half the logarithm of the molecules; Schwarz 1978), and a tumour whose molecules are not worth that has none: errors of several tumours would else be
+/// explained one by one.
+fn present(tumours: &[Vec<Vote>]) -> f64 {
+    if let [one] = tumours {
+        return fitted(one, 1.0);
+    }
+    let molecules: usize = tumours.iter().map(Vec::len).sum();
+    let cost = 0.5 * (molecules.max(1) as f64).ln();
+    let none = sum(tumours.iter().map(|votes| log_likelihood(votes, 0.0)).collect());
+    let mut gains: Vec<f64> =
+        tumours.iter().map(|votes| fitted(votes, 1.0) - log_likelihood(votes, 0.0)).collect();
+    gains.sort_by(f64::total_cmp);
+    let Some(first) = gains.pop() else { return none };
+    none + first + sum(gains.into_iter().map(|gain| (gain - cost).max(0.0)).collect())
+}
+
 /// Log-likelihood ratio from which one of several tumours has a change that is called: as frequent in its molecules as fits best, against errors. One molecule
 /// in thirty has it, one in a hundred not.
 const ITS_OWN: f64 = 3.0;
@@ -377,7 +415,7 @@ pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype
     let tumour = &pooled[..];
     let (n, t) = (Support::of(normal), Support::of(tumour));
     let over = |of: &dyn Fn(&[Vote]) -> f64| sum(tumours.iter().map(|votes| of(votes)).collect());
-    let present = over(&|votes| fitted(votes, 1.0));
+    let present = present(tumours);
     let doubt = match params.kind {
         Kind::Common => DOUBT,
         Kind::Rare => RARE,
@@ -395,7 +433,7 @@ pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype
     let heterozygous = log_likelihood(normal, 0.5) + over(&|votes| averaged(votes, germline_fraction));
     let homozygous = log_likelihood(normal, 1.0) + over(&|votes| log_likelihood(votes, 1.0));
     let germline = heterozygous.max(homozygous);
-    let somatic = pure + over(&|votes| of_somatic(votes, several));
+    let somatic = pure + of_somatic_in_all(tumours);
     let against_error = present - absent - params.prior;
     // Where few molecules tell the alleles apart, as at a short tandem copy, none with the allele among many says as much: as a
     // germline variant it would be as frequent there as in the tumour.

@@ -21,7 +21,7 @@ use crate::means::{Means, Params};
 use crate::neighbours;
 use crate::normal;
 use crate::panel::InNormals;
-use crate::portrait::Portrait;
+use crate::portrait::{Called, Portrait};
 use crate::ranges::{Ranges, Recruited};
 use crate::samples::Samples;
 use crate::select::Depths;
@@ -54,12 +54,12 @@ pub struct Finished {
     pub strangers: Option<f64>,
     /// What became of the variants asked for.
     pub answers: Vec<Answer>,
-    /// What the reads say of the libraries.
-    pub libraries: Libraries,
+    /// For each tumour what its reads and the normal's say of the libraries.
+    pub libraries: Vec<Libraries>,
     /// What there is of the contigs of the reference, and of what is screened for.
     pub known: Known,
-    /// What the samples say of themselves, and the calls of them.
-    pub portrait: Portrait,
+    /// For each tumour what it and the normal say of themselves, and the calls that it has.
+    pub portraits: Vec<Portrait>,
     /// Whether these are those of a reference.
     pub on_reference: bool,
 }
@@ -171,7 +171,16 @@ impl Judging<'_> {
         }
         let known = known(&counts.spectra);
         let reference = on_reference.then_some(&genome);
-        let portrait = Portrait::of(&counts, &events, reference, known, &errors.slippage, turns.threads);
+        let called = Called {
+            counts: &counts,
+            events: &events,
+            reference,
+            known,
+            slippage: &errors.slippage,
+            threads: turns.threads,
+        };
+        let portraits =
+            (0..self.samples.tumours().len()).map(|tumour| Portrait::of(called, tumour)).collect();
         costs.push(clock.cost("judge"));
         Ok(Finished {
             genome,
@@ -184,7 +193,7 @@ impl Judging<'_> {
             bases: counts.bases,
             libraries: counts.libraries,
             known: counts.known,
-            portrait,
+            portraits,
             costs,
             errors,
             ledger,

@@ -40,6 +40,12 @@ impl Ledger {
         self.lines.extend_from_slice(&other.lines);
     }
 
+    /// Adds the lines of another where a stage begins, or behind all where there is none of that name.
+    pub fn insert_before(&mut self, stage: &str, other: &Ledger) {
+        let at = self.lines.iter().position(|line| line.stage == stage).unwrap_or(self.lines.len());
+        self.lines.splice(at..at, other.lines.iter().cloned());
+    }
+
     fn push(&mut self, stage: &str, what: &str, count: u64, left_out: bool) {
         self.lines.push(Line { stage: stage.to_owned(), what: what.to_owned(), count, left_out });
     }
@@ -57,6 +63,14 @@ mod tests {
         two.made("assemble", "groups", 7);
         two.left_out("assemble", "lone pairs", 3);
         one.append(&two);
+        let mut three = Ledger::default();
+        three.made("panel", "known", 5);
+        let mut between = one.clone();
+        between.insert_before("assemble", &three);
+        assert_eq!(between.lines[1], three.lines[0]);
+        assert_eq!(between.lines[2..], one.lines[1..]);
+        between.insert_before("judge", &three);
+        assert_eq!(between.lines.last(), three.lines.last());
         let lines: Vec<(&str, &str, u64, bool)> =
             one.lines.iter().map(|l| (&l.stage[..], &l.what[..], l.count, l.left_out)).collect();
         assert_eq!(

@@ -11,6 +11,7 @@ pub mod known;
 pub mod count;
 pub mod group;
 mod columns;
+mod branch;
 pub mod assemble;
 mod apart;
 pub mod gather;

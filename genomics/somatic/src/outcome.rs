@@ -52,6 +52,9 @@ pub struct Outcome {
     pub known: Known,
     /// What the samples say of themselves, and the calls of them.
     pub portrait: Portrait,
+    /// What tumours beyond the first say, beside the normal, in their order; nothing where there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Other>,
     /// Calls whose new sequence is that of something screened for.
     pub screened: Vec<Screened>,
     /// What each stage made and left out.
@@ -65,6 +68,49 @@ pub struct Outcome {
     /// All calls by position, those that failed a filter too; of which only those that passed are serialized: the VCF has all.
     #[serde(serialize_with = "passed")]
     pub calls: Vec<Reported>,
+}
+
+impl Outcome {
+    /// The same as if one of the other tumours were the only one, without its calls, and without what is known of the first alone.
+    pub fn of_other(&self, other: &Other) -> Outcome {
+        Outcome {
+            command: self.command.clone(),
+            version: self.version.clone(),
+            samples: self.samples.iter().take(1).chain([&other.sample]).cloned().collect(),
+            inputs: Vec::new(),
+            reference: self.reference.clone(),
+            panel: self.panel.clone(),
+            k: self.k,
+            means: self.means.clone(),
+            units: Vec::new(),
+            timeline: Timeline::default(),
+            bases: Vec::new(),
+            spectra: Vec::new(),
+            depths: self.depths.clone(),
+            libraries: other.libraries.clone(),
+            known: Known::default(),
+            portrait: other.portrait.clone(),
+            others: Vec::new(),
+            screened: Vec::new(),
+            ledger: Ledger::default(),
+            errors: self.errors.clone(),
+            strangers: self.strangers,
+            sequences: self.sequences.clone(),
+            calls: Vec::new(),
+        }
+    }
+}
+
+/// What a tumour beyond the first says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Other {
+    /// What it is called.
+    pub sample: String,
+    /// What its reads and the normal's say of the libraries.
+    #[serde(rename = "library")]
+    pub libraries: Libraries,
+    /// What it and the normal say of themselves, and the calls that it has.
+    pub portrait: Portrait,
 }
 
 fn passed<S: Serializer>(calls: &[Reported], serializer: S) -> Result<S::Ok, S::Error> {

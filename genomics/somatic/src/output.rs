@@ -625,7 +625,7 @@ mod tests {
         Finished {
             libraries: Default::default(),
             known: Default::default(),
-            portrait: Default::default(),
+            portraits: Default::default(),
             ranges: Ranges::in_memory(vec![locus], pairs),
             events: vec![event(&[3, 2]), event(&[0, 3])],
             samples: Samples::default(),

@@ -11,6 +11,7 @@ use genuma_flash::{Answers, Error, Options, Piece, Scan, Table};
 use genuma_kmers::encode::kmers;
 use genuma_reads::fasta::Reference;
 use genuma_work::parallel;
+use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
 use crate::compare::{Compared, Finding};
@@ -31,7 +32,7 @@ const COPIES: u32 = 4;
 const SLOTS: u32 = 20;
 
 /// A panel that is to be looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Panel {
     /// Its table: canonical k-mers of the call's length, and of each in how many normals it is, in four bytes.
     pub table: PathBuf,

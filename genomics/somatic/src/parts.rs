@@ -39,6 +39,7 @@ use crate::judge::{self, Finished, Judging};
 use crate::label::sought;
 use crate::ledger::Ledger;
 use crate::means::{Means, Params};
+use crate::panel::{InNormals, Panel};
 use crate::passes::{Passes, Reads};
 use crate::ranges;
 use crate::recruit::{Index, Seen};
@@ -59,6 +60,9 @@ pub struct Parts {
     pub reference: Option<PathBuf>,
     /// Sequences that are screened for.
     pub screen: Option<PathBuf>,
+    /// The panel of normals; plans without one do not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<Panel>,
     /// Known bases of the reference.
     pub genome_bases: Option<u64>,
     /// What the result depends on.
@@ -489,6 +493,7 @@ impl Stepping<'_> {
         let recruited = shelving.settle(&shards, &index, &deep, self.means.threads)?;
         drop((shards, fetched, index, seen, deep));
         costs.push(clock.cost("gather what was recruited"));
+        let panel = self.panel(&mut costs, &mut ledger)?;
         self.watch.begins("judge", None);
         let judging = Judging {
             samples: &self.parts.samples,
@@ -504,9 +509,24 @@ impl Stepping<'_> {
             ledger,
             costs,
             why: None,
-            panel: None,
+            panel,
         };
         judging.run()
+    }
+
+    /// What the panel of normals says of what was picked, if there is one.
+    fn panel(&self, costs: &mut Vec<UnitCost>, ledger: &mut Ledger) -> Result<Option<InNormals>, Error> {
+        let Some(panel) = &self.parts.panel else { return Ok(None) };
+        self.watch.begins("panel", None);
+        let (clock, counts) = (Clock::start(), self.counts()?);
+        let (usual, room) = (counts.usual_of_first(), self.means.room() / 2);
+        let known = panel.look_up(&counts.picks, usual, self.means.threads, room)?;
+        let mut lines = Ledger::default();
+        known.tell(&mut lines);
+        // Where one process has them.
+        ledger.insert_before("assemble", &lines);
+        costs.push(clock.cost("panel"));
+        Ok(Some(known))
     }
 
     /// What all steps before have cost.

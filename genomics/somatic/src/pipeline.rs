@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use genuma_reads::Lane;
 use genuma_reads::copy::{Copied, ReadCopy};
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, TUMOUR};
 use genuma_work::clock::{Clock, UnitCost};
 use genuma_work::unit::Store;
 use genuma_work::{Meter, Watch};
@@ -22,7 +22,7 @@ use crate::passes::{Passes, Reads};
 use crate::ranges::{Recruited, Shelving};
 use crate::recruit::{Index, Seen, Wanted};
 use crate::samples::Samples;
-use crate::select::{Pick, usual_depth};
+use crate::select::Pick;
 use crate::units::{Contigs, Places, Surroundings};
 use crate::why::{Question, Why};
 
@@ -144,8 +144,12 @@ impl Job {
         let Some(panel) = &self.panel else { return Ok(None) };
         watch.begins("panel", None);
         let clock = Clock::start();
-        let usual = usual_depth(&counts.spectra[usize::from(TUMOUR)]);
-        let known = panel.look_up(&counts.picks, usual, self.means.threads, self.means.room() / 2)?;
+        let known = panel.look_up(
+            &counts.picks,
+            counts.usual_of_first(),
+            self.means.threads,
+            self.means.room() / 2,
+        )?;
         known.tell(ledger);
         costs.push(clock.cost("panel"));
         Ok(Some(known))

@@ -14,6 +14,7 @@ use crate::count::Counts;
 use crate::event::{Class, Event};
 use crate::genotype::Support;
 use crate::in_normal;
+use crate::own_alleles::OwnAlleles;
 use crate::select::{Depths, usual_depth};
 use crate::sites;
 use crate::slippage::Slippage;
@@ -64,47 +65,70 @@ fn context(three: [u8; 3], to: u8) -> Option<usize> {
     Some(kind * 16 + before * 4 + behind)
 }
 
-/// What a call says of the tumour that is asked about.
-fn own(event: &Event) -> Support {
+/// What is asked after a call, the same for all of its tumours.
+#[derive(Clone, Copy)]
+pub(crate) struct Called<'a> {
+    /// What was counted.
+    pub(crate) counts: &'a Counts,
+    /// The events.
+    pub(crate) events: &'a [Event],
+    /// Where they lie, if that was given.
+    pub(crate) reference: Option<&'a Reference>,
+    /// Bases known in both samples.
+    pub(crate) known: u64,
+    /// How repeats slip.
+    pub(crate) slippage: &'a Slippage,
+    /// Threads, at least 1.
+    pub(crate) threads: usize,
+}
+
+impl<'a> Called<'a> {
+    /// Events that passed and that a tumour, counted from 0, has: all of them where it is the only one.
+    fn passed(self, tumour: usize) -> impl Iterator<Item = &'a Event> {
+        let has = move |event: &&Event| {
+            let genotype = &event.calls[0].genotype;
+            genotype.filters.is_empty() && genotype.tumours.get(tumour).is_none_or(|own| own.has)
+        };
+        self.events.iter().filter(has)
+    }
+}
+
+/// What a call says of a tumour, counted from 0.
+fn own(event: &Event, tumour: usize) -> Support {
     let genotype = &event.calls[0].genotype;
-    genotype.tumours.first().map_or(genotype.tumour, |own| own.support)
+    genotype.tumours.get(tumour).map_or(genotype.tumour, |own| own.support)
 }
 
 impl Portrait {
-    /// From what was counted and the events of a call. `reference` is where they lie, if it was given; `known` bases are known in both samples.
-    pub fn of(
-        counts: &Counts,
-        events: &[Event],
-        reference: Option<&Reference>,
-        known: u64,
-        slippage: &Slippage,
-        threads: usize,
-    ) -> Portrait {
-        let passed = || events.iter().filter(|event| event.calls[0].genotype.filters.is_empty());
+    /// Of a tumour, counted from 0, beside the normal.
+    pub(crate) fn of(called: Called<'_>, tumour: usize) -> Portrait {
+        let Called { counts, reference, slippage, threads, .. } = called;
+        let passed = || called.passed(tumour);
         let small = |event: &&Event| matches!(event.class, Class::Snv | Class::Mnv | Class::Indel);
         let changes: Vec<changes::Change> = passed()
             .filter(small)
             .map(|event| {
-                let (support, at) = (own(event), position(&event.calls[0].change));
+                let (support, at) = (own(event, tumour), position(&event.calls[0].change));
                 // Without a reference changes lie on contigs of their own.
                 let place = reference.map(|_| (at.0 as u32, at.1 as u32));
                 changes::Change { place, molecules: [support.reference, support.alternative] }
             })
             .collect();
-        let pair = counts.looked.as_ref().map(|looked| {
+        let pair = counts.looked.get(tumour).map(|looked| {
             let places =
                 reference.map(|genome| sites::places(genome, &looked.roots(), looked.shape, threads));
             looked.finish(&places.unwrap_or_default(), Some(&changes))
         });
         let usual = counts.spectra.first().map_or(0.0, |normal| usual_depth(normal));
         let clone = pair.as_ref().and_then(|pair| pair.tumour.as_ref());
-        let in_normal = in_normal::share(&counts.own, usual, clone);
+        let none = OwnAlleles::default();
+        let in_normal = in_normal::share(counts.own.get(tumour).unwrap_or(&none), usual, clone);
         let count = passed().filter(small).count() as u64;
         let copies = pair.as_ref().map_or(0.0, |pair| pair.copies[usize::from(TUMOUR)]);
+        let depths = Depths::of(&counts.spectra).kmer;
         let visible = Visible {
-            kmers: Depths::of(&counts.spectra).kmer.get(usize::from(TUMOUR)).copied().unwrap_or(0.0)
-                * (1.0 - copies),
-            read: counts.libraries.tumor.mates[0].lengths[1] as usize,
+            kmers: depths.get(usize::from(TUMOUR) + tumour).copied().unwrap_or(0.0) * (1.0 - copies),
+            read: counts.libraries.get(tumour).map_or(0, |both| both.tumor.mates[0].lengths[1]) as usize,
             purity: clone.and_then(|clone| clone.purity).map_or(1.0, |purity| purity.value),
             slippage,
         };
@@ -112,7 +136,7 @@ impl Portrait {
             tumour_in_normal: in_normal.ok(),
             why_no_tumour_in_normal: in_normal.err().map(|why| why.word().into()),
             spectrum: reference.map(|genome| spectrum(passed(), genome)).unwrap_or_default(),
-            burden: Estimate::rate(count, known as f64 / 1e6),
+            burden: Estimate::rate(count, called.known as f64 / 1e6),
             repeats: reference.and_then(|genome| Repeats::of(passed(), genome, &visible, threads)),
             pair,
         }

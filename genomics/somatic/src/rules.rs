@@ -63,9 +63,9 @@ impl Rules {
         self.each.iter().map(Select::unknown).sum()
     }
 
-    /// Alleles that the first tumour clearly has, and what the normal has of them.
-    pub fn own(&self) -> OwnAlleles {
-        self.each.first().map(Select::own).unwrap_or_default()
+    /// For each tumour the alleles that it clearly has, and what the normal has of them.
+    pub fn own(&self) -> Vec<OwnAlleles> {
+        self.each.iter().map(Select::own).collect()
     }
 
     /// For each tumour the roots at which it and the normal differ as two people do.

@@ -290,3 +290,40 @@ fn a_place_of_great_depth_is_one_contig() {
     let places: Vec<_> = contigs.iter().map(|c| place(c, &[&tumour])).collect();
     assert!(matches!(&places[..], [Some((0, range))] if range.contains(&440) && range.contains(&560)));
 }
+
+/// Pieces of one sequence that overlap, each in its place: reads of all of them meet in what they share.
+#[test]
+fn pieces_of_a_virus_in_several_places_keep_their_own_borders() {
+    for seed in 30..36 {
+        let mut rng = Rng(seed);
+        let virus = rng.sequence(2500);
+        let normal: Vec<Vec<u8>> = (0..5).map(|_| rng.sequence(1600)).collect();
+        let pieces = [0..900, 300..1500, 700..1250, 100..2400, 850..1800];
+        let piece = |(i, piece): (usize, &std::ops::Range<usize>)| {
+            let bases = &virus[piece.clone()];
+            if i % 2 == 0 { bases.to_vec() } else { revcomp(bases) }
+        };
+        let pieces: Vec<Vec<u8>> = pieces.iter().enumerate().map(piece).collect();
+        let tumour: Vec<Vec<u8>> = normal.iter().zip(&pieces).map(|(n, p)| replaced(n, 800, 0, p)).collect();
+        let tissue = Tissue {
+            tumour: &tumour.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            normal: &normal.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            depth: 24,
+            error: 0.0,
+            seed,
+        };
+        let (labelled, interesting) = tissue.labelled();
+        let groups = groups(&labelled, &interesting.parting);
+        let contigs = groups.iter().flat_map(|g| assemble(g, &labelled, &interesting.parting).contigs);
+        let places: Vec<_> =
+            contigs.map(|contig| place(&contig, tissue.tumour).expect("of one place only")).collect();
+        for (i, piece) in pieces.iter().enumerate() {
+            for border in [800, 800 + piece.len()] {
+                let shows = |(of, range): &(usize, std::ops::Range<usize>)| {
+                    *of == i && range.start + 40 <= border && range.end >= border + 40
+                };
+                assert!(places.iter().any(shows), "seed {seed}, piece {i}, border {border}: {places:?}");
+            }
+        }
+    }
+}

@@ -796,10 +796,14 @@ fn a_change_that_is_seldom_in_one_tumour_counts_beside_another_where_it_is_frequ
     assert_eq!(has, [true, true]);
     assert_eq!((both.tumours[0].support.alternative, both.tumours[1].support.alternative), (2, 12));
     assert_eq!((both.tumour.reference, both.tumour.alternative), (66, 14));
-    // Two molecules here and one there are three.
-    let (few, has) = together(&normal, &[ballot(28, 2), ballot(29, 1)]);
+    // Two molecules here and two there are four.
+    let (few, has) = together(&normal, &[ballot(28, 2), ballot(28, 2)]);
     assert!(few.filters.is_empty(), "{few:?}");
     assert_eq!(has, [true, true]);
+    // Three of sixty say no more when they lie in two tumours than when they lie in one of as many reads.
+    let all = judge(&normal, &[ballot(57, 3)], Params::default());
+    let (spread, _) = together(&normal, &[ballot(28, 2), ballot(29, 1)]);
+    assert!(spread.quality <= all.quality, "{} for {}", spread.quality, all.quality);
     let (two, _) = together(&normal, &[ballot(29, 1), ballot(29, 1)]);
     assert!(two.filters.contains(&Filter::FewReads));
 }
@@ -833,6 +837,22 @@ fn a_germline_variant_is_one_in_all_tumours() {
     // A tumour that clearly has less than the normal does not make it cleaner.
     let less = together(&ballot(28, 2), &[ballot(38, 2), ballot(400, 0)]).0;
     assert!(less.filters.contains(&Filter::TumourInNormal), "{less:?}");
+}
+
+/// What the founder of two tumours had is in half of the molecules of both: that does not make it a germline variant.
+#[test]
+fn a_change_of_the_founder_is_no_more_a_germline_variant_than_in_one_tumour() {
+    let (normal, tumour) = (ballot(10, 0), ballot(15, 15));
+    let alone = judge(&normal, std::slice::from_ref(&tumour), Params::default());
+    assert!(alone.filters.is_empty(), "{alone:?}");
+    for tumours in 2..=4 {
+        let (both, has) = together(&normal, &vec![tumour.clone(); tumours]);
+        assert!(both.filters.is_empty() && has.iter().all(|has| *has), "{both:?}");
+        assert!(both.quality > alone.quality - 4.0, "{} for {}", both.quality, alone.quality);
+    }
+    // Neither is a germline variant less one: a normal of few molecules that has it shows it.
+    let (germline, _) = together(&ballot(6, 3), &[tumour.clone(), tumour]);
+    assert!(germline.filters.contains(&Filter::Germline));
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct Record {
     pub imprecise: bool,
     /// Share of the first tumour's reads that have it.
     pub share: Option<f64>,
+    /// Where it stands: the line of its file, from 0, and which of the line's alternate alleles it is.
+    pub stands: (usize, usize),
 }
 
 impl Record {
@@ -137,6 +139,11 @@ fn bases(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b"ACGTN".contains(&b))
 }
 
+/// Whether all letters are bases, or stand for several (IUPAC).
+fn letters(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b"ACGTNRYKMSWBDHV".contains(&b))
+}
+
 fn join(from: Breakend, inserted: &[u8], to: Breakend) -> Junction {
     Junction { from: Some(from), inserted: inserted.to_vec(), to: Some(to) }
 }
@@ -148,7 +155,10 @@ impl Change {
     /// `Err` for a record that says nonsense, which whoever wrote it has to look at; `Ok(Err)` for one that cannot be tracked, and why.
     pub fn of(record: Record) -> Result<Result<Change, (Record, Why)>, Error> {
         let wrong = |what: &str| Err(Error::Record { record: record.name(), what: what.to_owned() });
-        let Some(start) = record.pos.checked_sub(1) else { return wrong("positions begin at 1") };
+        // A telomere, as other callers write breakends there.
+        let Some(start) = record.pos.checked_sub(1) else {
+            return Ok(Err((record, "stands before the first base")));
+        };
         let end = |pos: usize, side: Side| Breakend { chrom: record.chrom.clone(), pos, side };
         let alternate = record.alternate.to_ascii_uppercase();
         let symbolic = alternate.starts_with('<');
@@ -165,7 +175,7 @@ impl Change {
         let mut expected = None;
         let junctions = match alternate.as_str() {
             "<DEL>" | "<DUP>" | "<DUP:TANDEM>" | "<INV>" => {
-                let Some(last) = last else { return wrong("no END behind POS") };
+                let Some(last) = last else { return Ok(Err((record, "no END behind POS, and no SVLEN"))) };
                 let left_to_left = || join(end(start, Left), &inserted, end(last - 1, Left));
                 let right_to_right = || join(end(start + 1, Right), &inserted, end(last, Right));
                 match alternate.as_str() {
@@ -224,8 +234,11 @@ impl Change {
                 return Ok(Err((record, "a single breakend")));
             }
             _ => {
+                if !letters(&record.reference) || !letters(&alternate) {
+                    return wrong("alleles have other letters than those of bases");
+                }
                 if !bases(&record.reference) || !bases(&alternate) {
-                    return wrong("alleles have other letters than A, C, G, T and N");
+                    return Ok(Err((record, "alleles have letters that stand for several bases")));
                 }
                 expected = Some(record.reference.clone());
                 let (old, new) = (record.reference.as_bytes(), alternate.as_bytes());
@@ -366,10 +379,11 @@ mod tests {
             };
             Change::of(record)
         };
-        for alternate in ["<INS>", "<CNV>", "<BND>", "A."] {
+        assert!(matches!(of("<DEL>", None), Ok(Err((_, why))) if why.starts_with("no END")));
+        for alternate in ["<INS>", "<CNV>", "<BND>", "A.", "<DEL:ME>", "AR"] {
             assert!(matches!(of(alternate, Some(99)), Ok(Err(_))), "{alternate}");
         }
-        for alternate in ["<DEL>", "A[d[", "A", "A!"] {
+        for alternate in ["A[d[", "A", "A!"] {
             let said = of(alternate, None).unwrap_err().to_string();
             assert!(said.starts_with(&format!("c:5:A>{alternate}: ")), "{said}");
         }

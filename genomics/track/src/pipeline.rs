@@ -1,5 +1,6 @@
 //! The whole of it: changes → places → k-mers → one pass over the reads → molecules → verdicts.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,14 +74,22 @@ pub struct Tracking {
     pub changes: Vec<Change>,
     /// Those that were not.
     pub untracked: Vec<Untracked>,
-    /// Records that say what others say.
-    pub repeated: usize,
+    /// Records that say what others say: where each stands, and where that one stands.
+    pub repeated: Vec<[(usize, usize); 2]>,
     /// The samples.
     pub samples: Vec<Sample>,
     /// Mates that fit neither allele of the place that they come from.
     pub strangers: u64,
     /// k-mers that were looked for.
     pub kmers: usize,
+}
+
+/// What records are understood as.
+#[derive(Default)]
+struct Understood {
+    changes: Vec<Change>,
+    untracked: Vec<Untracked>,
+    repeated: Vec<[(usize, usize); 2]>,
 }
 
 /// Why a change cannot be told from the rest of the genome.
@@ -103,7 +112,7 @@ impl Job {
     /// # Errors
     /// Records that do not fit the reference, none that can be looked for, files that cannot be read.
     pub fn run(&self, watch: &dyn Watch) -> Result<Tracking, Error> {
-        let (mut changes, mut untracked, repeated) = self.understand()?;
+        let Understood { mut changes, mut untracked, repeated } = self.understand()?;
         let meter = Arc::new(Meter::of("the reference"));
         watch.begins("place", Some(meter.clone()));
         let mut places = self.places(&changes, &meter)?;
@@ -165,17 +174,21 @@ impl Job {
     }
 
     /// Records → changes, each once.
-    fn understand(&self) -> Result<(Vec<Change>, Vec<Untracked>, usize), Error> {
-        let (mut changes, mut untracked, mut keys, mut repeated) =
-            (Vec::new(), Vec::new(), HashSet::new(), 0);
+    fn understand(&self) -> Result<Understood, Error> {
+        let (mut keys, mut understood) = (HashMap::new(), Understood::default());
         for record in &self.records {
             match Change::of(record.clone())? {
-                Ok(change) if keys.insert(change.key()) => changes.push(change),
-                Ok(_) => repeated += 1,
-                Err((record, why)) => untracked.push(Untracked { record, why }),
+                Ok(change) => match keys.entry(change.key()) {
+                    Entry::Occupied(known) => understood.repeated.push([record.stands, *known.get()]),
+                    Entry::Vacant(new) => {
+                        new.insert(record.stands);
+                        understood.changes.push(change);
+                    }
+                },
+                Err((record, why)) => understood.untracked.push(Untracked { record, why }),
             }
         }
-        Ok((changes, untracked, repeated))
+        Ok(understood)
     }
 
     /// Spells all places, and holds the records against the reference.

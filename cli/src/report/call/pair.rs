@@ -39,8 +39,21 @@ fn mark(level: Level) -> String {
     )
 }
 
-/// Whether the pair can be trusted, in a line, and why, in a line each.
+/// Whether the pair can be trusted, in a line, and why, in a line each; of several tumours each.
 pub fn verdict(outcome: &Outcome) -> String {
+    let mut html = String::new();
+    if let [first, ..] = super::tumours(outcome) {
+        let _ = write!(html, r#"<p class="note">{}</p>"#, escape(first));
+    }
+    html.push_str(&findings(outcome));
+    for other in &outcome.others {
+        let _ = write!(html, r#"<p class="note">{}</p>"#, escape(&other.sample));
+        html.push_str(&findings(&outcome.of_other(other)));
+    }
+    html
+}
+
+fn findings(outcome: &Outcome) -> String {
     let findings = verdict::findings(outcome);
     let (level, says) = verdict::together(&findings);
     let mut html = format!(r#"<p class="verdict">{} <b>{says}</b></p><ul class="findings">"#, mark(level));
@@ -54,18 +67,7 @@ pub fn verdict(outcome: &Outcome) -> String {
         );
     }
     html.push_str("</ul>");
-    html + &first_only(outcome)
-}
-
-/// Of several tumours the facts are of the first.
-fn first_only(outcome: &Outcome) -> String {
-    match super::tumours(outcome) {
-        [first, ..] => format!(
-            r#"<p class="note">The other tumours are not looked at: this is of the normal and of the first tumour, {}. Burden, repeats and substitutions are of the calls of all.</p>"#,
-            escape(first)
-        ),
-        [] => String::new(),
-    }
+    html
 }
 
 /// Rows of the table.
@@ -107,14 +109,28 @@ fn or_untold(found: Option<Estimate>, write: fn(Estimate) -> String, why: &str) 
     found.map_or_else(|| untold(why), write)
 }
 
-/// All facts, as rows of a table.
+/// All facts, as rows of a table: of several tumours those of the first, of which alone contigs and what is screened for are told, and then of each other.
 pub fn facts(outcome: &Outcome) -> String {
     let mut rows = Rows::default();
+    if let [first, ..] = super::tumours(outcome) {
+        rows.group(&format!("Normal and {}", escape(first)));
+    }
     mixture(&mut rows, outcome);
-    genome(&mut rows, outcome);
+    rows.group("The genome");
+    contigs(&mut rows, outcome);
+    changed(&mut rows, outcome);
     coverage(&mut rows, outcome);
     libraries(&mut rows, outcome);
     screen(&mut rows, outcome);
+    for other in &outcome.others {
+        rows.group(&format!("Normal and {}", escape(&other.sample)));
+        let of = outcome.of_other(other);
+        mixture(&mut rows, &of);
+        rows.group("The genome");
+        changed(&mut rows, &of);
+        coverage(&mut rows, &of);
+        libraries(&mut rows, &of);
+    }
     rows.0
 }
 
@@ -203,8 +219,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-fn genome(rows: &mut Rows, outcome: &Outcome) {
-    rows.group("The genome");
+fn contigs(rows: &mut Rows, outcome: &Outcome) {
     match &outcome.known.karyotype {
         None => rows.both("Sex, contigs, mitochondria", &untold("no reference")),
         Some(karyotype) => {
@@ -232,6 +247,10 @@ fn genome(rows: &mut Rows, outcome: &Outcome) {
             rows.each("Mitochondria for two copies of the genome", [mitochondria(0), mitochondria(1)]);
         }
     }
+}
+
+/// How much of it changed.
+fn changed(rows: &mut Rows, outcome: &Outcome) {
     let burden = outcome.portrait.burden.map_or_else(|| untold("no bases known in both samples"), number);
     rows.tumour("SNVs and indels a million bases (burden)", burden);
     rows.tumour("Tandem repeats of another length", repeats(outcome.portrait.repeats));

@@ -12,7 +12,7 @@ use genuma_somatic::errors::{Learned, Substitution, Wrong};
 use genuma_somatic::event::Class;
 use genuma_somatic::genotype::{Own, Support};
 use genuma_somatic::ledger::Ledger;
-use genuma_somatic::outcome::{Outcome, Picture, Reported, Row};
+use genuma_somatic::outcome::{Other, Outcome, Picture, Reported, Row};
 use genuma_somatic::pipeline::Means;
 use genuma_somatic::screened::Screened;
 use genuma_somatic::select::Depths;
@@ -97,6 +97,7 @@ pub fn outcome(calls: Vec<Reported>) -> Outcome {
         libraries: Default::default(),
         known: Default::default(),
         portrait: Default::default(),
+        others: Vec::new(),
         screened: Vec::new(),
         ledger: Ledger::default(),
         errors: learned(),
@@ -422,10 +423,28 @@ fn samples_that_say_nothing_are_not_drawn() {
 }
 
 #[test]
-fn of_several_tumours_the_first_is_told_of() {
+fn of_several_tumours_each_is_told_of() {
     let mut outcome = told(outcome(calls()));
-    outcome.samples.push("relapse".into());
-    assert!(render(&outcome).contains("of the first tumour, TUMOR."));
+    let one = render(&outcome);
+    assert!(!one.contains("Normal and "));
+    outcome.samples.push("<relapse>".into());
+    outcome.others = vec![Other {
+        sample: "<relapse>".into(),
+        libraries: outcome.libraries.clone(),
+        portrait: outcome.portrait.clone(),
+    }];
+    let two = render(&outcome);
+    assert!(two.contains("Normal and TUMOR") && two.contains("Normal and &lt;relapse&gt;"));
+    let count = |page: &str, what: &str| page.matches(what).count();
+    for (what, each) in [("class=\"verdict\"", 2), ("Another person's DNA", 2), ("burden", 2)] {
+        assert!(count(&one, what) > 0, "{what}");
+        assert!(
+            count(&two, what) >= each * count(&one, what).min(1) && count(&two, what) > count(&one, what),
+            "{what}"
+        );
+    }
+    // Contigs are those of the first alone.
+    assert_eq!(count(&two, "Contigs gained"), count(&one, "Contigs gained"));
 }
 
 #[test]

@@ -167,8 +167,8 @@ pub struct Libraries {
 
 impl Libraries {
     /// What the tallies of both samples say, with what was cut off them and the usual depth of their bases, if it is known.
-    pub fn of(tallies: &[LibraryTally; 2], trimmed: &[Trimmed; 2], depths: [Option<f64>; 2]) -> Libraries {
-        let [normal, tumor] = [0, 1].map(|i| Library::of(&tallies[i], &trimmed[i], depths[i]));
+    pub fn of(tallies: [&LibraryTally; 2], trimmed: [&Trimmed; 2], depths: [Option<f64>; 2]) -> Libraries {
+        let [normal, tumor] = [0, 1].map(|i| Library::of(tallies[i], trimmed[i], depths[i]));
         let (over, under) = (&tumor.telomeres, &normal.telomeres);
         let same = over.motif.is_some() && over.motif == under.motif;
         let ratio = || Estimate::ratio((over.pairs, tumor.pairs as f64), (under.pairs, normal.pairs as f64));

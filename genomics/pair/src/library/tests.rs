@@ -79,14 +79,14 @@ impl Made {
 fn tallies(reads: &Reads, parts: usize) -> (LibraryTally, genuma_reads::Trimmed) {
     let (mut all, mut cut) = (LibraryTally::default(), genuma_reads::Trimmed::default());
     for part in (0..parts).rev() {
-        let (mut observer, mut trimmer) = (Observer::default(), Trimmer::default());
+        let (mut observer, mut trimmer) = (Observer::expecting(&[0; 2]), Trimmer::default());
         for (name, mates) in reads.iter().skip(part).step_by(parts) {
             let mates = mates.each_ref().map(|[seq, qual]| Mate { seq, qual });
             let raw = Pair { name, mates };
             let cut = trimmer.trim(raw);
             observer.see(&Seen { raw, cut, packed: trimmer.packed() }, 1);
         }
-        let [none, tumour] = observer.finish();
+        let [none, tumour] = observer.finish().try_into().expect("two samples");
         assert_eq!(none, LibraryTally::default());
         all.add(&tumour);
         cut.add(&trimmer.counts());

@@ -25,8 +25,12 @@ pub struct Record {
     pub filter: String,
     /// INFO; flags have an empty value.
     pub info: HashMap<String, String>,
-    /// Share of the tumour's reads that have the allele (AF of its column, or by its AD, or AF of INFO), as text; empty when nothing says.
+    /// Share of the tumour's reads that have the allele (AF of its column, or by its AD, or what Strelka counts, or AF of INFO), as text; empty when nothing says.
     pub share: String,
+    /// Which line of the file it is of, from 0, and which of its alternate alleles, from 0.
+    pub line: usize,
+    /// See `line`.
+    pub allele: usize,
 }
 
 impl Record {
@@ -44,6 +48,11 @@ impl Record {
 
 /// Reads a VCF file, plain or gzip'd; a record with several alternate alleles gives several.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
+    parse(&text(path)?, path)
+}
+
+/// The text of a VCF file, plain or gzip'd.
+pub fn text(path: &Path) -> Result<String> {
     let mut text = std::fs::read(path).map_err(Error::io(path))?;
     if text.starts_with(&[0x1f, 0x8b]) {
         let packed = std::mem::take(&mut text);
@@ -51,7 +60,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
             .read_to_end(&mut text)
             .map_err(Error::io(path))?;
     }
-    parse(&String::from_utf8_lossy(&text), path)
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Reads the text of a VCF file; `path` is for errors.
@@ -94,6 +103,8 @@ pub fn parse(text: &str, path: &Path) -> Result<Vec<Record>> {
                 filter: filter.to_owned(),
                 share: tumour.share(&columns, &info, allele),
                 info: info.clone(),
+                line: i,
+                allele,
             });
         }
     }
@@ -115,7 +126,9 @@ struct Tumour {
     column: Option<usize>,
 }
 
-/// Column of FORMAT.
+/// Columns of REF, ALT and FORMAT.
+const REFERENCE: usize = 3;
+const ALTERNATE: usize = 4;
 const FORMAT: usize = 8;
 
 impl Tumour {
@@ -146,6 +159,14 @@ impl Tumour {
             if let Some(share) = field("AF").and_then(|shares| shares.split(',').nth(allele)) {
                 return Some(share.to_owned());
             }
+            let counted = |key: &str| field(key)?.split(',').next()?.parse::<f64>().ok();
+            // Strelka counts bases by letter, and reads that bear out an indel or the reference (tier 1).
+            let [old, new] = [REFERENCE, ALTERNATE].map(|at| columns.get(at).copied().unwrap_or_default());
+            let new = new.split(',').nth(allele).unwrap_or_default();
+            let by_letter = || Some([counted(&format!("{old}U"))?, counted(&format!("{new}U"))?]);
+            if let Some([old, new]) = by_letter().or_else(|| Some([counted("TAR")?, counted("TIR")?])) {
+                return Some((new / (old + new)).to_string()).filter(|_| old + new > 0.0);
+            }
             let depths: Vec<f64> = field("AD")?.split(',').filter_map(|n| n.parse().ok()).collect();
             let all: f64 = depths.iter().sum();
             Some((depths.get(allele + 1)? / all).to_string()).filter(|_| all > 0.0)
@@ -171,6 +192,7 @@ mod tests {
         let found = records("chr1 10 . a G,*,GT 50 PASS SVLEN=-12,3;FLAG\nchr1 20 x A . . low .");
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].reference.as_str(), found[1].alternate.as_str()), ("A", "GT"));
+        assert_eq!(found.iter().map(|r| (r.line, r.allele)).collect::<Vec<_>>(), [(1, 0), (1, 2)]);
         assert_eq!(found[0].length("SVLEN"), Some(12));
         assert!(found[0].info.contains_key("FLAG") && found[0].passed());
     }
@@ -190,6 +212,12 @@ mod tests {
         assert_eq!(of(&format!("{columns} x y"), "c 1 . A C . . AF=0.5 AD 6,2 9,0"), ["0.5"]);
         assert_eq!(of(&format!("{columns} x"), "c 1 . A C . . . AD 0,0"), [""]);
         assert_eq!(of("#CHROM", "c 1 . A C . . ."), [""]);
+        let strelka = format!("{columns} NORMAL TUMOR");
+        assert_eq!(
+            of(&strelka, "c 1 . A C . . . DP:AU:CU:GU:TU 9:9,9:0,0:0,0:0,0 8:6,7:2,2:0,0:0,0"),
+            ["0.25"]
+        );
+        assert_eq!(of(&strelka, "c 1 . AT A . . . DP:TAR:TIR 9:9,9:0,0 8:3,4:1,1"), ["0.25"]);
     }
 
     #[test]
