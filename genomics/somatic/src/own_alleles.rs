@@ -238,10 +238,11 @@ mod tests {
             let mut counts = [[0u32; 2]; 16];
             for _ in 0..1 + below(4) {
                 let slot = below(16) as usize;
-                counts[slot] = [0, 1].map(|_| {
-                    let bits = below(7);
-                    below(1 << bits) as u32
-                });
+                let mut count = || {
+                    let most = 1 << below(7);
+                    below(most) as u32
+                };
+                counts[slot] = [count(), count()];
             }
             let all = [0, 1].map(|s| counts.iter().map(|c| c[s]).sum());
             if !may_have_two(stem, || counts.iter().copied(), all) {
