@@ -26,7 +26,7 @@ use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::Kernel;
 use genuma_reads::fasta;
-use genuma_reads::{Cut, Meter, ReadBatch, ReadStream, StreamOptions};
+use genuma_reads::{Aligned, Cut, Meter, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use genuma_work::Watch;
 use genuma_work::publish::{AtomicFile, Set};
 use tracing::{debug, info, warn};
@@ -35,7 +35,7 @@ use crate::call::budget;
 use crate::failure::{Usage, must_be_folder};
 use crate::index::EngineName;
 use crate::progress::Progress;
-use crate::{command, machine, sizes, voice};
+use crate::{aligned, command, machine, sizes, voice};
 use outcome::{Outcome, Placed, Seconds};
 use scoring::Scoring;
 
@@ -76,7 +76,8 @@ impl From<Placement> for Wish {
 /// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is stdin. One file is single reads; two files, or four, ... are
-/// read 1 and read 2 of one lane, or two, ... The reads of a lane do not influence those of another.
+/// read 1 and read 2 of one lane, or two, ... A BAM file is a lane by itself: its reads as they were sequenced, mates
+/// together, whatever the order of the records. The reads of a lane do not influence those of another.
 ///
 /// The reference is indexed once, by `genuma index`. The same reads give the same records whatever the threads, the memory
 /// and the placement.
@@ -95,8 +96,8 @@ pub struct Args {
     /// Reference genome, plain or gzip'd FASTA, with the index that `genuma index` made beside it
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
-    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane
-    #[arg(value_name = "FASTQ", required = true, num_args = 1..)]
+    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane; or BAM files
+    #[arg(value_name = "READS", required = true, num_args = 1..)]
     reads: Vec<PathBuf>,
     /// Each file holds read 1 and read 2 in turn: one file a lane
     #[arg(long, help_heading = "Input")]
@@ -183,7 +184,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .into());
     }
     let memory = if matches!(target, Target::Bam(_)) { args.sorting_memory()? } else { 0 };
-    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single)?;
+    let work = Some(args.work_folder());
+    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single, work)?;
     let groups = lanes::groups(&args.read_group, lanes.len())?;
     let topology = Sysfs::new().topology()?;
     let measured = machine::profile(args.machine.as_deref(), &topology)?.map(|profile| measured(&profile));
@@ -203,11 +205,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let to_stdout = matches!(target, Target::Stdout);
     let run = Run { args, target, groups, topology, measured, threads, memory, progress, start };
     let reads = Opened { stream, first, layouts, meter };
+    let aligned: Vec<Aligned> = lanes.into_iter().filter_map(ReadLane::into_aligned).collect();
     let done = match args.engine {
         EngineName::Genuma => run.genuma(reads),
         EngineName::Minibwa => run.minibwa(reads),
         EngineName::Strobealign => run.strobealign(reads),
     };
+    for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.tally()?))) {
+        aligned::tell_of(&file.path.display().to_string(), tally);
+    }
     match done {
         // Who reads it has seen enough.
         Err(error) if to_stdout && is_broken_pipe(&error) => Ok(()),
@@ -252,6 +258,17 @@ impl Args {
             return Err(Usage("--mark-duplicates wants sorted records: add -o x.bam".to_owned()));
         }
         Ok(target)
+    }
+
+    /// Where what does not fit in memory goes.
+    fn work_folder(&self) -> PathBuf {
+        let beside = || match &self.out {
+            Some(out) if out.as_os_str() != "-" => {
+                out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).into()
+            }
+            _ => std::env::temp_dir(),
+        };
+        self.work.clone().unwrap_or_else(beside)
     }
 
     /// Memory for sorting (bytes); also sees that the work folder is one.
@@ -377,7 +394,7 @@ impl Run<'_> {
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             Target::Bam(path) => {
-                let options = self.sorting(path, &header);
+                let options = self.sorting(&header);
                 let file = BamFile::create(path, Header::sorted(&header)?, Level::default())?;
                 let mut sorter = Sorter::new(&options);
                 let aligned = job.run(reads, Output::Sorter(&mut sorter, options.marking.clone()))?;
@@ -400,19 +417,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// How records are sorted on their way to `path`.
-    fn sorting(&self, path: &Path, header: &str) -> sort::Options {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    /// How records are sorted.
+    fn sorting(&self, header: &str) -> sort::Options {
         let marking = self.args.mark_duplicates.then(|| {
             let libraries = Some(Libraries::from_header(header));
             Arc::new(Marking { libraries, ..Marking::default() })
         });
-        sort::Options {
-            memory: self.memory,
-            threads: self.threads,
-            work: self.args.work.clone().unwrap_or_else(|| folder.to_path_buf()),
-            marking,
-        }
+        sort::Options { memory: self.memory, threads: self.threads, work: self.args.work_folder(), marking }
     }
 }
 

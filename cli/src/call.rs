@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, LaneFiles, check_lanes};
+use genuma_reads::{AlignedOptions, Lane, LaneFiles, check_lanes};
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::panel::Panel;
 use genuma_somatic::pipeline::{Finished, Job, Means, Params};
@@ -32,7 +32,7 @@ use crate::forecast::input;
 use crate::forecast::rates::MEASURED;
 use crate::parts::making::{self, Asked};
 use crate::report::markup::{counted, duration};
-use crate::{command, sizes, voice};
+use crate::{aligned, command, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use outputs::Outputs;
@@ -46,7 +46,8 @@ const LEAST_TUMOUR: u32 = 2;
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
 /// comparing the k-mers of both samples; reads are not aligned. Reads are paired FASTQ, plain or
-/// gzip'd, of any length from k up; the samples may differ in depth and in read length.
+/// gzip'd, or BAM in any order, whose alignments are not looked at; of any length from k up. The
+/// samples may differ in depth and in read length.
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz   all calls, with index; FILTER is PASS or says why not
@@ -77,9 +78,9 @@ pub struct Args {
     #[command(flatten)]
     tumor: Tumours<true>,
     /// Reads of the normal of the same person, in the same way
-    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
+    #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane, for all samples
+    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for all samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
     /// Reference genome, plain or gzip'd FASTA, no index needed.
@@ -183,6 +184,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Ok(Outputs::begin(&args.out)?)
     });
     let done = begun.and_then(|outputs| call(&job, outputs));
+    aligned::tell(&job.lanes);
     // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
     let undivided = signals::undivided();
     signals::on_interruption(None);
@@ -229,7 +231,11 @@ fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
 impl Args {
     /// The job as the library wants it.
     fn job(&self) -> anyhow::Result<Job> {
-        let (samples, mut all) = self.tumor.lanes(&self.normal, self.interleaved)?;
+        let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
+        // Steps run where that may not be.
+        let options =
+            AlignedOptions { work: self.plan.is_none().then(|| work.clone()), ..AlignedOptions::default() };
+        let (samples, mut all) = self.tumor.lanes(&self.normal, self.interleaved, &options)?;
         if self.plan.is_some() {
             if samples.several() {
                 return Err(Usage("--plan: several tumours are called in one process, not in parts; lanes of one tumour go behind one --tumor".into()).into());
@@ -256,7 +262,7 @@ impl Args {
         let panel =
             self.panel.as_deref().map(|table| panel::open(table, self.k, self.panel_least)).transpose()?;
         let store = Store {
-            work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
+            work,
             fingerprint: fingerprint(
                 &samples,
                 &all,
@@ -295,6 +301,7 @@ fn absolute(lane: &mut Lane) -> anyhow::Result<()> {
     match &mut lane.files {
         LaneFiles::Pair(one, two) => [one, two].into_iter().try_for_each(make),
         LaneFiles::Interleaved(one) | LaneFiles::Single(one) => make(one),
+        LaneFiles::Aligned(aligned) => make(&mut aligned.path),
     }
 }
 

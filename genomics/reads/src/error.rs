@@ -22,6 +22,9 @@ pub enum Error {
     /// Writing failed; the message names the file.
     #[error(transparent)]
     Named(io::Error),
+    /// What waits on the disk cannot be written or read.
+    #[error(transparent)]
+    Spill(#[from] genuma_work::spill::Error),
     /// A file as a whole is not usable.
     #[error("{}: {fault}", path.display())]
     File {
@@ -30,7 +33,7 @@ pub enum Error {
         /// What is wrong with it.
         fault: FileFault,
     },
-    /// A FASTQ record is wrong.
+    /// A FASTQ or BAM record is wrong.
     #[error("{}: record {record}{}: {fault}", path.display(), after(from))]
     Record {
         /// The file.
@@ -117,6 +120,18 @@ fn slice_from(from: &Option<Box<Offset>>) -> String {
 /// What can be wrong with a whole file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
+    /// BAM without the block that marks its end.
+    #[error("has no end-of-file block: it is truncated, copy or make it again")]
+    NoEnd,
+    /// The header of BAM is damaged.
+    #[error("its header is damaged ({0}): copy or make the file again")]
+    Header(&'static str),
+    /// A read whose bases have no qualities.
+    #[error("read \"{name}\" has no qualities: give reads with qualities")]
+    NoQualities {
+        /// Name of its template.
+        name: String,
+    },
     /// No byte in it, or a gzip file of nothing.
     #[error("is empty: give a file with at least one record")]
     Empty,
@@ -150,9 +165,22 @@ pub enum FileFault {
     Changed(Offset),
 }
 
-/// What can be wrong with a FASTQ record.
+/// What can be wrong with a FASTQ or BAM record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
+    /// A BAM record is not what the specification says.
+    #[error("is damaged ({0}): copy or make the file again")]
+    Damaged(&'static str),
+    /// Two primary records of a name are the same read of it.
+    #[error(
+        "\"{name}\" is read {number}, as an earlier record of that name is: each read may have one primary record, and files whose reads share names must not be merged"
+    )]
+    SameRead {
+        /// Name of the template.
+        name: String,
+        /// 1 or 2.
+        number: char,
+    },
     /// The compressed stream ends too early.
     #[error("the gzip data end before their end: the file is truncated, copy or make it again")]
     GzipTruncated,

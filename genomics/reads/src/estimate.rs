@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::aligned::{self, Aligned};
 use crate::lane::Lane;
 use crate::packed_read::packed_bytes;
 use crate::source::is_regular;
@@ -55,7 +56,8 @@ impl Estimate {
             each.resize(each.len().max(usize::from(lane.sample) + 1), Estimate::default());
             for (path, span) in lane.parts().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
                 let own = &mut each[usize::from(lane.sample)];
-                *own = [*own, of_file(path, span, look)].into_iter().sum();
+                let known = if Aligned::is(path) { of_aligned(path, look) } else { None };
+                *own = [*own, known.unwrap_or_else(|| of_file(path, span, look))].into_iter().sum();
             }
         }
         each
@@ -75,6 +77,19 @@ impl std::iter::Sum for Estimate {
             copied: sum.copied + own.copied,
         })
     }
+}
+
+/// By the first records of a file of aligned reads; `None` when there are none.
+fn of_aligned(path: &Path, look: u64) -> Option<Estimate> {
+    let size = path.metadata().ok()?.len();
+    // Records of the same reads are smaller than their text.
+    let [reads, bases, copied, used] = aligned::estimate(path, look / 2)?;
+    let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
+    (reads > 0).then(|| Estimate {
+        bases: scaled(bases),
+        reads: scaled(reads),
+        copied: scaled(copied + reads * NUMBERS),
+    })
 }
 
 /// By the first `look` bytes of the text of a regular file, or of a stretch of one.

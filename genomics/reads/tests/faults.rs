@@ -6,8 +6,8 @@ use std::path::Path;
 
 use common::{Folder, bgzf, fastq, gzip, interleave};
 use genuma_reads::{
-    Cut, Error, Lane, LaneFiles, Layout, Meter, NORMAL, ReadBatch, ReadLane, ReadStream, StreamOptions,
-    TUMOUR, check_lanes, for_each_batch,
+    AlignedOptions, Cut, Error, Lane, LaneFiles, Layout, Meter, NORMAL, ReadBatch, ReadLane, ReadStream,
+    StreamOptions, TUMOUR, check_lanes, for_each_batch,
 };
 
 /// The message, with the test folder's name taken out.
@@ -257,7 +257,11 @@ fn gzip_that_is_damaged() {
 
 fn checking(folder: &Folder, files: &[&Path]) -> String {
     let files: Vec<_> = files.iter().map(|f| f.to_path_buf()).collect();
-    said(folder, check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap()).expect_err("not fit"))
+    said(
+        folder,
+        check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs, &AlignedOptions::default()).unwrap())
+            .expect_err("not fit"),
+    )
 }
 
 #[test]
@@ -344,7 +348,8 @@ fn files_given_twice() {
     let other = folder.write("other.fq", text);
     let files = [one.clone(), other];
     assert_eq!(one.metadata().unwrap().len(), files[1].metadata().unwrap().len());
-    check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap()).unwrap();
+    check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs, &AlignedOptions::default()).unwrap())
+        .unwrap();
     // The same file as tumour and as normal.
     let lanes = [NORMAL, TUMOUR].map(|sample| Lane::whole(sample, LaneFiles::Pair(one.clone(), two.clone())));
     assert_eq!(
@@ -357,17 +362,18 @@ fn files_given_twice() {
 fn lists_of_files() {
     let files: Vec<_> = ["a_1", "a_2", "b_1"].map(Into::into).into();
     assert_eq!(
-        Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap_err().to_string(),
+        Lane::from_files(TUMOUR, &files, Layout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
         "b_1: has no mate file: give the files of read 1 and read 2 in turn, or say that mates are interleaved"
     );
     assert_eq!(
-        Lane::from_files(NORMAL, &[], Layout::Pairs).unwrap_err().to_string(),
+        Lane::from_files(NORMAL, &[], Layout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
         "no reads given for the normal sample: name at least one lane of FASTQ files"
     );
-    let interleaved = Lane::from_files(TUMOUR, &files, Layout::Interleaved).unwrap();
+    let interleaved =
+        Lane::from_files(TUMOUR, &files, Layout::Interleaved, &AlignedOptions::default()).unwrap();
     assert_eq!(interleaved.len(), 3);
     assert!(interleaved.iter().all(|lane| lane.sample == TUMOUR && lane.paths().count() == 1));
-    let pairs = Lane::from_files(NORMAL, &files[..2], Layout::Pairs).unwrap();
+    let pairs = Lane::from_files(NORMAL, &files[..2], Layout::Pairs, &AlignedOptions::default()).unwrap();
     assert_eq!(pairs, [Lane::whole(NORMAL, LaneFiles::Pair("a_1".into(), "a_2".into()))]);
 }
 

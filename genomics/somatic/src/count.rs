@@ -22,7 +22,7 @@ use genuma_pair::marks::facts::{Known, Reads};
 use genuma_pair::marks::{Marks, MarksTally};
 use genuma_pair::sampled::{SampleParams, Sampled, Sampler, Sampling};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
-use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
+use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Tally, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
 use genuma_work::unit::{self, Store};
 use genuma_work::{Meter, Watch};
@@ -205,24 +205,32 @@ impl<'a, 'b> Recording<'a, 'b> {
 struct Told {
     trimmed: Vec<Trimmed>,
     libraries: [LibraryTally; 2],
+    /// What there was in files of aligned reads of each sample.
+    aligned: Vec<Tally>,
 }
 
 impl Told {
     fn of(samples: usize) -> Told {
-        Told { trimmed: vec![Trimmed::default(); samples], libraries: Default::default() }
+        let (trimmed, aligned) = (vec![Trimmed::default(); samples], vec![Tally::default(); samples]);
+        Told { trimmed, libraries: Default::default(), aligned }
     }
 
     fn add(&mut self, other: &Told) {
         self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, part)| sum.add(part));
         self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, part)| sum.add(part));
+        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, part)| sum.add(part));
     }
 }
 
-/// What all threads say, and where they have recorded pairs.
-fn told<'a>(recordings: Vec<Recording<'a, '_>>, samples: usize) -> (Told, Vec<Recorder<'a>>) {
+/// What all threads say, and where they have recorded pairs, when all lanes were read.
+fn told<'a>(recordings: Vec<Recording<'a, '_>>, lanes: &[Lane], samples: usize) -> (Told, Vec<Recorder<'a>>) {
     let (mut told, mut recorders) = (Told::of(samples), Vec::new());
+    for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.tally()?))) {
+        told.aligned[usize::from(lane.sample)].add(tally);
+    }
     for Recording { spelling, observer, recorder, .. } in recordings {
-        told.add(&Told { trimmed: spelling.trimmed().collect(), libraries: observer.finish() });
+        let (trimmed, libraries) = (spelling.trimmed().collect(), observer.finish());
+        told.add(&Told { trimmed, libraries, aligned: Vec::new() });
         recorders.extend(recorder);
     }
     (told, recorders)
@@ -495,7 +503,7 @@ impl Counting<'_> {
             },
             |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), beside.marks),
         )?;
-        let (told, recorders) = told(recordings, self.samples.len());
+        let (told, recorders) = told(recordings, self.lanes, self.samples.len());
         let mut share = self.share(part, counted, told, rule.get(), beside.marks)?;
         share.looked = sampling.map(|sampling| Looked::at(&sampling.finish()));
         self.leave_out_known(&mut share)?;
@@ -560,7 +568,7 @@ impl Counting<'_> {
         let prepare =
             || Recording::new(self.params.k, self.samples.len(), expected, Some(&copying), Some(&sampling));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (told, recorders) = told(recordings, self.samples.len());
+        let (told, recorders) = told(recordings, self.lanes, self.samples.len());
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
         Ok(Scattered { shard, copied, told, sampled: sampling.finish() })
@@ -652,7 +660,7 @@ impl Counting<'_> {
             spilled,
             marks,
             looked,
-            read: Read { bases, told: Told { trimmed, libraries }, .. },
+            read: Read { bases, told: Told { trimmed, libraries, aligned }, .. },
             ..
         } = all;
         let crowded = unknown > self.most_unknown();
@@ -672,6 +680,14 @@ impl Counting<'_> {
         if others > 0 {
             let what = "tumours beyond the first, of which nothing is told but their calls: no library, contigs, contamination, purity";
             ledger.left_out("count", what, others);
+        }
+        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.word(sample))) {
+            if aligned.records > 0 {
+                ledger.made("count", &format!("{sample}: records of aligned reads"), aligned.records);
+            }
+            for (what, n) in aligned.left_out() {
+                ledger.left_out("count", &format!("{sample}: {what}"), n);
+            }
         }
         for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
             let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);
