@@ -3,6 +3,7 @@
 mod lanes;
 mod outcome;
 mod scoring;
+mod unit;
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -26,7 +27,9 @@ use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::Kernel;
 use genuma_reads::fasta;
-use genuma_reads::{Aligned, Cut, Meter, ReadBatch, ReadLane, ReadStream, StreamOptions};
+use genuma_reads::{
+    Aligned, AlignedOptions, Cut, Genome, Meter, ReadBatch, ReadLane, ReadStream, StreamOptions,
+};
 use genuma_work::Watch;
 use genuma_work::publish::{AtomicFile, Set};
 use tracing::{debug, info, warn};
@@ -76,7 +79,7 @@ impl From<Placement> for Wish {
 /// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is stdin. One file is single reads; two files, or four, ... are
-/// read 1 and read 2 of one lane, or two, ... A BAM file is a lane by itself: its reads as they were sequenced, mates
+/// read 1 and read 2 of one lane, or two, ... A BAM or CRAM file is a lane by itself: its reads as they were sequenced, mates
 /// together, whatever the order of the records. The reads of a lane do not influence those of another.
 ///
 /// The reference is indexed once, by `genuma index`. The same reads give the same records whatever the threads, the memory
@@ -96,7 +99,7 @@ pub struct Args {
     /// Reference genome, plain or gzip'd FASTA, with the index that `genuma index` made beside it
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
-    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane; or BAM files
+    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane; or BAM or CRAM files
     #[arg(value_name = "READS", required = true, num_args = 1..)]
     reads: Vec<PathBuf>,
     /// Each file holds read 1 and read 2 in turn: one file a lane
@@ -105,7 +108,8 @@ pub struct Args {
     /// Each file holds reads without mates: one file a lane
     #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
-    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. Without ID: that, PL and PU
+    /// by flowcell and lane in the names of the reads
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
 
@@ -184,9 +188,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .into());
     }
     let memory = if matches!(target, Target::Bam(_)) { args.sorting_memory()? } else { 0 };
-    let work = Some(args.work_folder());
-    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single, work)?;
-    let groups = lanes::groups(&args.read_group, lanes.len())?;
+    let genome = Genome::of(Some(args.reference.clone()));
+    let options = AlignedOptions { work: Some(args.work_folder()), genome, ..AlignedOptions::default() };
+    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single, options)?;
+    let groups = lanes::groups(&lanes::with_ids(&args.read_group, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
     let measured = machine::profile(args.machine.as_deref(), &topology)?.map(|profile| measured(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
@@ -246,6 +251,12 @@ impl Args {
             Some(path) => match path.extension().and_then(|e| e.to_str()) {
                 Some("sam") => Target::Sam(path.clone()),
                 Some("bam") => Target::Bam(path.clone()),
+                Some("cram") => {
+                    return Err(Usage(format!(
+                        "-o {}: CRAM is read, not written: give x.bam, and turn that into CRAM with samtools view -C -T",
+                        path.display()
+                    )));
+                }
                 _ => {
                     return Err(Usage(format!(
                         "-o {}: give a name that ends in .sam or .bam",

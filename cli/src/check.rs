@@ -11,7 +11,7 @@ use genuma_pair::facts::PairFacts;
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::sampled::SampleParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{AlignedOptions, Meter, check_lanes_once};
+use genuma_reads::{AlignedOptions, Genome, Meter, check_lanes_once};
 use genuma_somatic::sites;
 use genuma_work::Watch;
 use genuma_work::clock::process_cost;
@@ -80,7 +80,8 @@ struct Told<'a> {
 /// Looks at the reads and prints what they say.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved, &AlignedOptions::default())?;
+    let options = AlignedOptions { genome: Genome::of(args.reference.clone()), ..AlignedOptions::default() };
+    let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved, &options)?;
     if samples.several() {
         return Err(Usage("one tumour is checked at a time; lanes of it go behind one --tumor".into()).into());
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_reads::fasta::{Part, read_parts};
-use genuma_reads::{AlignedOptions, check_lanes};
+use genuma_reads::{AlignedOptions, Genome, check_lanes};
 use genuma_somatic::pipeline::Means;
 use genuma_work::publish::Set;
 use serde::Serialize;
@@ -199,7 +199,9 @@ impl Args {
                 means,
             });
         }
-        let (_, lanes) = self.tumor.lanes(&self.normal, self.interleaved, &AlignedOptions::default())?;
+        let options =
+            AlignedOptions { genome: Genome::of(self.reference.clone()), ..AlignedOptions::default() };
+        let (_, lanes) = self.tumor.lanes(&self.normal, self.interleaved, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(bases_of).transpose()?;
         Ok(input::of(&lanes, reference, self.k, means))

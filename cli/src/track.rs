@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::value_parser;
-use genuma_reads::{AlignedOptions, Lane, Layout, check_lanes};
+use genuma_reads::{AlignedOptions, Genome, Lane, Layout, check_lanes_once};
 use genuma_simulate::evaluate::vcf;
 use genuma_track::change::Record;
 use genuma_track::pipeline::{Job, Tracking};
@@ -42,7 +42,7 @@ pub struct Args {
     /// The known changes: VCF of any caller, plain or gzip'd
     #[arg(value_name = "VCF")]
     calls: PathBuf,
-    /// Reads of the only later sample: FASTQ, plain or gzip'd, files of read 1 and read 2 in turn, lane after lane, or BAM
+    /// Reads of the only later sample: FASTQ, plain or gzip'd, files of read 1 and read 2 in turn, lane after lane, or BAM or CRAM
     #[arg(value_name = "READS", required_unless_present = "sample", conflicts_with = "sample")]
     reads: Vec<PathBuf>,
     /// Reads of a later sample with a name; one option for each sample
@@ -176,7 +176,7 @@ impl Args {
         for (number, (_, files)) in (0u8..).zip(&samples) {
             lanes.extend(self.lanes(number, files)?);
         }
-        check_lanes(&lanes)?;
+        check_lanes_once(&lanes)?;
         let all = vcf::read(&self.calls)?;
         let read = all.len();
         let passed: Vec<_> = all.into_iter().filter(|r| self.all_filters || r.passed()).collect();
@@ -203,7 +203,8 @@ impl Args {
             (_, true) => Layout::Interleaved,
             _ => Layout::Pairs,
         };
-        let options = AlignedOptions { mates: !self.single, ..AlignedOptions::default() };
+        let genome = Genome::of(Some(self.reference.clone()));
+        let options = AlignedOptions { mates: !self.single, genome, ..AlignedOptions::default() };
         Lane::from_files(number, files, layout, &options).map_err(|e| Usage(e.to_string()))
     }
 }

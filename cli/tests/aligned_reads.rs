@@ -94,6 +94,126 @@ fn calls_are_those_of_fastq_whatever_the_order_of_records() {
 }
 
 #[test]
+fn cram_is_called_as_what_it_was_made_of() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let (reference, sorted) = aligned();
+    let folder = scratch("cram");
+    let cram = |version: &str, from: &Path| {
+        let to = folder.join(format!("{version}-{}", from.file_name().expect("a name").to_string_lossy()));
+        let options = format!("cram,version={version}");
+        samtools(&["view", "-O", &options, "-T", text(reference), "-o", text(&to), text(from)]);
+        to
+    };
+    // Some of the genome in lower case, as its repeats often are, and without an index; the calls are those of the very reference.
+    fs::create_dir(folder.join("masked")).expect("a folder");
+    // Outputs name the file.
+    let masked = folder.join("masked/genome.fa");
+    let mut bases = fs::read(reference).expect("a genome");
+    let at = bases.iter().position(|&b| b == b'\n').expect("a line");
+    bases[at..at + 20_000].make_ascii_lowercase();
+    fs::write(&masked, &bases).expect("a file");
+    let crams = [cram("3.0", &sorted[0]), cram("3.1", &sorted[1])];
+    let out = scratch("from-cram");
+    let data = Data { reference: Some(masked.clone()), ..of(crams.clone()) };
+    run(data.call_with(&out, &["--threads", "3"])).well();
+    assert_same(&out, called());
+
+    // Decoded as samtools does it, alignments and all else aside.
+    let counted = |file: &Path, more: &[&str]| {
+        let tsv = folder.join("counted.tsv");
+        run([&["count", text(file), "-o", text(&tsv)], more].concat()).well();
+        fs::read(tsv).expect("a table")
+    };
+    let fastq = folder.join("samtools.fq");
+    samtools(&[
+        "fastq",
+        "--reference",
+        text(reference),
+        "-0",
+        text(&fastq),
+        "-o",
+        text(&fastq),
+        text(&crams[1]),
+    ]);
+    let with = ["--reference", text(reference)];
+    assert!(counted(&crams[1], &with) == counted(&fastq, &[]));
+
+    // What is wrong with the reference is told.
+    let said = |reference: Option<&Path>| {
+        let tsv = folder.join("none.tsv");
+        let mut args = vec!["count", text(&crams[0]), "-o", text(&tsv)];
+        args.extend(reference.iter().flat_map(|path| ["--reference", text(path)]));
+        let ended = run(args);
+        assert_eq!(ended.code, Some(1));
+        ended.stderr
+    };
+    let told = said(None);
+    assert!(
+        told.contains("is CRAM that cannot be read without its reference: give that with --reference"),
+        "{told}"
+    );
+    let mut other = bases.clone();
+    other[at + 1..at + 5].copy_from_slice(b"gggg");
+    other[at + 9_000..at + 9_004].copy_from_slice(b"acgt");
+    let differs = folder.join("differs.fa");
+    fs::write(&differs, &other).expect("a file");
+    let told = said(Some(&differs));
+    assert!(told.contains("was written against another reference (their sums differ at record "), "{told}");
+    fs::write(&differs, &bases[..at + 50]).expect("a file");
+    let told = said(Some(&differs));
+    assert!(told.contains("bases and not ") && told.contains("sequence \""), "{told}");
+    fs::write(&differs, b">other\nACGT\n").expect("a file");
+    let told = said(Some(&differs));
+    assert!(told.contains(" has no sequence \""), "{told}");
+}
+
+#[test]
+fn reads_of_pipes_are_called_by_way_of_their_copy() {
+    let folder = scratch("pipes");
+    let piped = |files: &[PathBuf]| {
+        let pipe = |file: &PathBuf| {
+            let pipe = folder.join(file.file_name().expect("a name"));
+            assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+            pipe
+        };
+        files.iter().map(pipe).collect::<Vec<_>>()
+    };
+    let data = data();
+    let through = Data { tumor: piped(&data.tumor), normal: piped(&data.normal), ..data.clone() };
+    let feed = || {
+        let pairs = through.tumor.iter().zip(&data.tumor).chain(through.normal.iter().zip(&data.normal));
+        for (pipe, file) in pairs.map(|(pipe, file)| (pipe.clone(), file.clone())) {
+            std::thread::spawn(move || {
+                let mut pipe = fs::File::options().write(true).open(pipe).expect("a pipe");
+                // Who has no room for it hangs up.
+                let _ = std::io::copy(&mut fs::File::open(file).expect("a file"), &mut pipe);
+            });
+        }
+    };
+    feed();
+    let out = scratch("piped");
+    run(through.call_with(&out, &["--threads", "2"])).well();
+    assert_same(&out, called());
+
+    feed();
+    let out = scratch("no-room");
+    let ended = run(through.call_with(&out, &["--threads", "2", "--memory", "1G", "--scratch", "2M"]));
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("reads from a pipe cannot be read again")
+            && ended.stderr.contains("--scratch 1G"),
+        "{}",
+        ended.stderr
+    );
+    for options in [&["--resume"][..], &["--plan", "somewhere"]] {
+        let ended = run(through.call_with(&out, options));
+        assert!(ended.code == Some(2) && ended.stderr.contains("can be read once only"), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_call_in_parts_reads_them_whole() {
     let (_, sorted) = aligned();
     let (plan, out) = (scratch("plan"), scratch("parts"));

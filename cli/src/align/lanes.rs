@@ -6,17 +6,17 @@ use genuma_align::engine::Layout;
 use genuma_align::header::ReadGroup;
 use genuma_reads::{Aligned, AlignedOptions, ReadLane};
 
+use super::unit;
 use crate::failure::Usage;
 
-/// The lanes, and how the reads of each come. Files of aligned reads, told by what is in them, are a lane each; mates of theirs that have no room in memory wait
-/// in the folder `work`.
+/// The lanes, and how the reads of each come. Files of aligned reads, told by what is in them, are a lane each.
 pub fn lanes(
     files: &[PathBuf],
     interleaved: bool,
     single: bool,
-    work: Option<PathBuf>,
+    aligned: AlignedOptions,
 ) -> Result<(Vec<ReadLane>, Vec<Layout>), Usage> {
-    let options = AlignedOptions { mates: !single, work };
+    let options = AlignedOptions { mates: !single, ..aligned };
     // One file is single reads.
     let single = single || (!interleaved && files.len() == 1);
     let (mut lanes, mut files) = (Vec::new(), files.iter());
@@ -38,6 +38,29 @@ pub fn lanes(
         });
     }
     Ok(lanes.into_iter().unzip())
+}
+
+/// Read groups that are given, each with an identifier: where that is not given, by the names of the reads of its lane, so that one for all lanes becomes one for each.
+///
+/// # Errors
+/// Reads that cannot be read; names that tell no unit, or reads of a pipe, whose names are not known yet.
+pub fn with_ids(given: &[String], lanes: &[ReadLane]) -> anyhow::Result<Vec<String>> {
+    if !given.iter().any(|fields| unit::lacks_id(fields)) || ![1, lanes.len()].contains(&given.len()) {
+        return Ok(given.to_vec());
+    }
+    let of_lane = |(i, lane): (usize, &ReadLane)| {
+        let fields = &given[i.min(given.len() - 1)];
+        if !unit::lacks_id(fields) {
+            return Ok(fields.clone());
+        }
+        let known = if lane.has_pipe() { None } else { unit::completed(fields, lane)? };
+        known.ok_or_else(|| {
+            let files = lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" and ");
+            let why = "the names of its reads do not tell flowcell and lane: give ID as well";
+            Usage(format!("-R '{fields}' has no ID, and {files}: {why}")).into()
+        })
+    };
+    lanes.iter().enumerate().map(of_lane).collect()
 }
 
 /// The read group of each lane; none at all where none is given.
@@ -67,7 +90,9 @@ mod tests {
 
     fn made(files: &[&str], interleaved: bool, single: bool) -> Result<Vec<ReadLane>, String> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-        lanes(&files, interleaved, single, None).map(|(lanes, _)| lanes).map_err(|e| e.to_string())
+        lanes(&files, interleaved, single, AlignedOptions::default())
+            .map(|(lanes, _)| lanes)
+            .map_err(|e| e.to_string())
     }
 
     #[test]

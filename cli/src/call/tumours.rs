@@ -22,7 +22,7 @@ struct Tumour {
 }
 
 const ID: &str = "tumor";
-const HELP: &str = "Reads of the tumour: FASTQ files of read 1 and read 2 in turn, lane after lane, or BAM files. Once more for each other sample of the same person, such as \
+const HELP: &str = "Reads of the tumour: FASTQ files of read 1 and read 2 in turn, lane after lane, or BAM or CRAM files. Once more for each other sample of the same person, such as \
     a relapse, up to 7; NAME= before the first file gives it a name [default: TUMOR, or TUMOR_1, TUMOR_2 and so on]";
 
 /// `NAME=FILE`, where no file has that name itself.

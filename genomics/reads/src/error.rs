@@ -120,10 +120,51 @@ fn slice_from(from: &Option<Box<Offset>>) -> String {
 /// What can be wrong with a whole file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
-    /// BAM without the block that marks its end.
+    /// BAM without the block that marks its end, or CRAM without the container.
     #[error("has no end-of-file block: it is truncated, copy or make it again")]
     NoEnd,
-    /// The header of BAM is damaged.
+    /// CRAM of a version that is not read.
+    #[error("is CRAM {major}.{minor}, and 3.0 and 3.1 are read: write it again with samtools view -C")]
+    CramVersion {
+        /// Of the version.
+        major: u8,
+        /// Of the version.
+        minor: u8,
+    },
+    /// CRAM whose reads lie as differences from a reference that was not given.
+    #[error("is CRAM that cannot be read without its reference: give that with --reference")]
+    NoReference,
+    /// A sequence that CRAM needs is not in the reference.
+    #[error("the reference {} has no sequence \"{name}\": give the one that the file was written against", reference.display())]
+    ReferenceLacks {
+        /// The FASTA file.
+        reference: PathBuf,
+        /// The sequence.
+        name: String,
+    },
+    /// A sequence of the reference has another length than CRAM says.
+    #[error(
+        "sequence \"{name}\" of the reference {} has {is} bases and not {was}: give the one that the file was written against, and see that its index (.fai) is its own", reference.display()
+    )]
+    ReferenceLength {
+        /// The FASTA file.
+        reference: PathBuf,
+        /// The sequence.
+        name: String,
+        /// Its length, ...
+        is: usize,
+        /// ... and that in the file.
+        was: usize,
+    },
+    /// The reference has other bases than CRAM was written against.
+    #[error(
+        "was written against another reference (their sums differ at record {record}): give the very one"
+    )]
+    ReferenceDiffers {
+        /// Number of a record, from 1.
+        record: u64,
+    },
+    /// The header of BAM or CRAM is damaged.
     #[error("its header is damaged ({0}): copy or make the file again")]
     Header(&'static str),
     /// A read whose bases have no qualities.
@@ -168,6 +209,9 @@ pub enum FileFault {
 /// What can be wrong with a FASTQ or BAM record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
+    /// CRAM is damaged; what the decoder says.
+    #[error("damaged CRAM data ({0}): copy or make the file again")]
+    Corrupt(String),
     /// A BAM record is not what the specification says.
     #[error("is damaged ({0}): copy or make the file again")]
     Damaged(&'static str),

@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::aligned::{self, Aligned};
-use crate::lane::Lane;
+use crate::lane::{Lane, LaneFiles};
 use crate::packed_read::packed_bytes;
 use crate::source::is_regular;
 use crate::span::{Offset, Span};
@@ -56,7 +56,10 @@ impl Estimate {
             each.resize(each.len().max(usize::from(lane.sample) + 1), Estimate::default());
             for (path, span) in lane.parts().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
                 let own = &mut each[usize::from(lane.sample)];
-                let known = if Aligned::is(path) { of_aligned(path, look) } else { None };
+                let known = match &lane.files {
+                    LaneFiles::Aligned(aligned) => of_aligned(aligned, look),
+                    _ => None,
+                };
                 *own = [*own, known.unwrap_or_else(|| of_file(path, span, look))].into_iter().sum();
             }
         }
@@ -80,10 +83,10 @@ impl std::iter::Sum for Estimate {
 }
 
 /// By the first records of a file of aligned reads; `None` when there are none.
-fn of_aligned(path: &Path, look: u64) -> Option<Estimate> {
-    let size = path.metadata().ok()?.len();
-    // Records of the same reads are smaller than their text.
-    let [reads, bases, copied, used] = aligned::estimate(path, look / 2)?;
+fn of_aligned(of: &Aligned, look: u64) -> Option<Estimate> {
+    let size = of.path.metadata().ok()?.len();
+    // What is read ahead of what is looked at counts little then.
+    let [reads, bases, copied, used] = aligned::estimate(of, 4 * look)?;
     let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
     (reads > 0).then(|| Estimate {
         bases: scaled(bases),
@@ -263,7 +266,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
-    use crate::lane::{LaneFiles, TUMOUR};
+    use crate::lane::TUMOUR;
 
     /// A text of `n` reads of 40 to 139 bases.
     fn fastq(n: u64) -> (String, Estimate) {

@@ -30,7 +30,7 @@ pub struct Lane {
     pub slice: Option<Slice>,
 }
 
-/// The files of a lane: FASTQ, plain or gzip, or BAM.
+/// The files of a lane: FASTQ, plain or gzip, BAM or CRAM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaneFiles {
     /// Read 1 and read 2 in two files, in the same order.
@@ -139,7 +139,7 @@ impl Lane {
     }
 
     /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
-    pub(crate) fn has_pipe(&self) -> bool {
+    pub fn has_pipe(&self) -> bool {
         self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
     }
 

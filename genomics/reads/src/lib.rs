@@ -43,7 +43,7 @@ mod error;
 
 pub use genuma_work::Meter;
 
-pub use aligned::{Aligned, AlignedOptions, Tally};
+pub use aligned::{Aligned, AlignedOptions, Genome, Tally};
 pub use batch::{Mate, Pair, PairBatch};
 pub use check::{check_lanes, check_lanes_once};
 pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};

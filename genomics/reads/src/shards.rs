@@ -88,7 +88,7 @@ pub enum WhyUncut {
         "gzip that is not BGZF, which can only be read from its beginning: compress it with bgzip to have it cut"
     )]
     Gzip,
-    /// BAM, whose mates may be anywhere in it.
+    /// BAM or CRAM, whose mates may be anywhere in it.
     #[error("aligned reads, whose mates may lie anywhere in the file")]
     Aligned,
     /// FASTA, or anything else.

@@ -30,7 +30,7 @@ use genuma_work::Meter;
 /// Blocks that go round between a file's reader and the pairing.
 const BLOCKS: usize = 4;
 
-/// Reads that lie together: FASTQ or FASTA, plain, gzip or BGZF, where `-` is the standard input, and pipes are welcome; or BAM.
+/// Reads that lie together: FASTQ or FASTA, plain, gzip or BGZF, where `-` is the standard input, and pipes are welcome; or BAM or CRAM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadLane {
     /// Reads without mates.
@@ -44,6 +44,11 @@ pub enum ReadLane {
 }
 
 impl ReadLane {
+    /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
+    pub fn has_pipe(&self) -> bool {
+        self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
+    }
+
     /// The file of aligned reads that it is of, if it is.
     pub fn into_aligned(self) -> Option<Aligned> {
         if let ReadLane::Aligned(aligned) = self { Some(aligned) } else { None }
@@ -229,18 +234,17 @@ impl Drop for ReadStream {
 /// Checks what can be checked without taking bytes from a pipe, and tells the meter the size of all files.
 fn check(lanes: &[ReadLane], access: &Access, meter: &Meter) -> Result<(), Error> {
     let paths = || lanes.iter().flat_map(ReadLane::paths);
-    let aligned: Vec<&Path> = (lanes.iter().filter(|lane| matches!(lane, ReadLane::Aligned(_))))
-        .flat_map(ReadLane::paths)
+    let aligned: Vec<&Aligned> = (lanes.iter())
+        .filter_map(|lane| if let ReadLane::Aligned(aligned) = lane { Some(aligned) } else { None })
         .collect();
     let terms = Terms::reads(access.clone());
     let (mut regular, mut pipes, mut bytes) = (Vec::new(), 0, 0);
     for path in paths() {
         let unreadable = |source| Error::Read { path: path.into(), source };
         if is_regular(path).map_err(unreadable)? {
-            if aligned.contains(&path) {
-                aligned::check(path)?;
-            } else {
-                Stream::open(path, &Meter::default(), &terms)?;
+            match aligned.iter().find(|aligned| aligned.path == path) {
+                Some(aligned) => aligned::check(aligned)?,
+                None => drop(Stream::open(path, &Meter::default(), &terms)?),
             }
             regular.push((path, None));
             bytes += path.metadata().map_err(unreadable)?.len();

@@ -3,6 +3,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use common::{Aligned, Folder, Read, as_records, bam_text, bgzf, fastq, pull};
 use genuma_reads::{
@@ -59,7 +60,7 @@ fn with_others(records: &[Aligned]) -> Vec<Aligned> {
         other.seq.truncate(7);
         other.qual.truncate(7);
         // Hard-clipped, as these are.
-        other.cigar = vec![5 | 9 << 4];
+        other.cigar = vec![5 | 9 << 4, (other.seq.len() as u32) << 4];
         other
     };
     let all = records.iter().enumerate().flat_map(|(i, record)| {
@@ -249,10 +250,10 @@ fn what_is_wrong_is_told() {
 
     let of = |name: &str, records: &[Aligned]| said(name, &bgzf(&bam_text(records)));
     let mut twice = records.clone();
-    twice[401] = twice[20].clone();
+    twice.insert(21, twice[20].clone());
     let error = of("g.bam", &twice);
     assert!(
-        error.contains("g.bam: record 402: \"lane:10\" is read 1, as an earlier record of that name is"),
+        error.contains("g.bam: record 22: \"lane:10\" is read 1, as an earlier record of that name is"),
         "{error}"
     );
     let mut equal = records.clone();
@@ -279,6 +280,56 @@ fn what_is_wrong_is_told() {
     let (paired, ..) = pulled(&file);
     let read = paired.iter().find(|read| read[2] == b"ACGTA").expect("the read");
     assert!(read[3].is_empty());
+}
+
+#[test]
+fn cram_is_read_as_bam_is() {
+    if Command::new("samtools").arg("--version").output().is_err() {
+        eprintln!("skipped: no samtools");
+        return;
+    }
+    let folder = Folder::new();
+    let mates = [fastq(0, 15_000, 1), fastq(0, 15_000, 2)];
+    let mut records = with_others(&as_records(&mates));
+    shuffle(&mut records);
+    // Unmapped, as these have no places.
+    records.iter_mut().for_each(|record| record.flags |= 0xc);
+    records.iter_mut().for_each(|record| record.cigar.clear());
+    let bam = write(&folder, "some.bam", &records);
+    let expected = pairs(&[lane(&bam, &AlignedOptions::default())], 2).unwrap();
+    for version in ["3.0", "3.1"] {
+        let cram = folder.path().join(format!("{version}.cram"));
+        let options = format!("cram,version={version}");
+        let mut samtools = Command::new("samtools");
+        samtools.args(["view", "-O", &options, "--output-fmt-option", "no_ref=1", "-o"]).arg(&cram).arg(&bam);
+        let made = samtools.output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        for threads in [1, 5] {
+            let lane = lane(&cram, &AlignedOptions::default());
+            assert!(pairs(std::slice::from_ref(&lane), threads).unwrap() == expected, "{version}");
+            assert_eq!(lane.tally().unwrap().records, records.len() as u64);
+        }
+        assert!(pulled(&cram).0 == pulled(&bam).0, "in the same order");
+        let estimate = Estimate::of(&[lane(&cram, &AlignedOptions::default())]);
+        assert_eq!(estimate.reads, 2 * expected.len() as u64);
+
+        let whole = std::fs::read(&cram).unwrap();
+        let said = |bytes: Vec<u8>| {
+            let file = folder.write("bad.cram", bytes);
+            pairs(&[lane(&file, &AlignedOptions::default())], 2).unwrap_err().to_string()
+        };
+        let error = said(whole[..whole.len() - 38].to_vec());
+        assert!(
+            error.ends_with("bad.cram: has no end-of-file block: it is truncated, copy or make it again")
+        );
+        let mut old = whole.clone();
+        old[4] = 2;
+        assert!(said(old).contains("is CRAM 2."));
+        let mut bad = whole.clone();
+        bad[whole.len() / 2] ^= 1;
+        let error = said(bad);
+        assert!(error.contains("damaged CRAM data (") && error.contains("bad.cram: record "), "{error}");
+    }
 }
 
 #[test]

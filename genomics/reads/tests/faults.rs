@@ -32,6 +32,7 @@ fn reading(folder: &Folder, files: LaneFiles) -> String {
         LaneFiles::Pair(one, two) => ReadLane::Pair(one, two),
         LaneFiles::Interleaved(one) => ReadLane::Interleaved(one),
         LaneFiles::Single(one) => ReadLane::Single(one),
+        LaneFiles::Aligned(aligned) => ReadLane::Aligned(aligned),
     };
     let text = worked_on(folder, files);
     for inflaters in [1, 4] {
@@ -272,9 +273,17 @@ fn files_that_are_not_fit() {
         ("e.fq", b"", "is empty: give a file with at least one record"),
         ("e.fq.gz", &gzip(b""), "is empty: give a file with at least one record"),
         ("e.bgzf", &bgzf(b""), "is empty: give a file with at least one record"),
-        ("r.bam", &bgzf(b"BAM\x01rest"), "is a BAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
+        (
+            "r.bam",
+            &bgzf(b"BAM\x01rest"),
+            "its header is damaged (the file ends in the middle of it): copy or make the file again",
+        ),
         ("r.sam", b"@HD\tVN:1.6\n", "is a SAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
-        ("r.cram", b"CRAM\x03", "is a CRAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
+        (
+            "r.cram",
+            b"CRAM\x03",
+            "its header is damaged (the file ends in the middle of it): copy or make the file again",
+        ),
         ("r.fa", b">r\nACGT\n", "is a FASTA file, not FASTQ: give reads with qualities"),
         (
             "r.fq.bz2",

@@ -340,6 +340,26 @@ pub const PICKS_PER_BASE: f64 = 1.2;
 /// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB.
 const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
 
+/// Share of the scratch space that a packed copy of reads from pipes gets; the rest is for k-mers. A base takes 0.55 to 1.3 bytes of the one and up to 1.3 of the other.
+const PIPED_COPY: f64 = 0.45;
+/// Bytes of scratch space for each base of reads from pipes with which there surely is room.
+const PIPED: f64 = 2.6;
+
+/// Reads from a pipe are there once: their k-mers and their copy have to have room. Of so many bases, if all were read.
+fn no_room_for_pipe(bases: Option<u64>) -> Error {
+    let wanted = match bases {
+        Some(bases) => {
+            let gib = (bases as f64 * PIPED / f64::from(1 << 30)).ceil() as u64;
+            format!("for {bases} bases give --scratch {gib}G, and a work folder with that room")
+        }
+        None => "give more --scratch, 2.6 bytes a base, and a work folder with that room".to_owned(),
+    };
+    Error::Input(format!(
+        "reads from a pipe cannot be read again, and the scratch space has no room for their k-mers and a packed copy of them: {wanted}, or more --memory, \
+         or save the reads to files"
+    ))
+}
+
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
 
@@ -374,7 +394,12 @@ impl Counting<'_> {
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = each.into_iter().sum();
         let expected = Expected::of(&held, self.params.k);
-        let room = room_for_copy(&self.params, self.samples.len(), &expected, &held);
+        let piped = self.lanes.iter().any(Lane::has_pipe);
+        let room = match piped {
+            // Nobody knows how much there is.
+            true => Some((self.params.scratch as f64 * PIPED_COPY) as u64),
+            false => room_for_copy(&self.params, self.samples.len(), &expected, &held),
+        };
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
             let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, beside)?.0) };
@@ -391,6 +416,7 @@ impl Counting<'_> {
                 unknown += share.unknown;
                 Ok(Fit::Counted(share))
             }
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(no_room_for_pipe(None)),
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
             Err(error) => Err(error),
         };
@@ -400,7 +426,11 @@ impl Counting<'_> {
         let shares: Vec<Share> =
             loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made).collect();
         let parts = shares.len() as u64;
-        self.join(sum(shares)?, parts, recorded)
+        let all = sum(shares)?;
+        if piped && !matches!(recorded, Recorded::Whole(_)) {
+            return Err(no_room_for_pipe(Some(all.read.bases.iter().sum())));
+        }
+        self.join(all, parts, recorded)
     }
 
     /// As many partitions as are expected to suffice.

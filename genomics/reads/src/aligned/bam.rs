@@ -1,17 +1,14 @@
 //! BAM (SAM specification, section 4.2): a header, then records, each with its length before it.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::inflate::{Access, Damage, Inflate};
-use crate::packed_read::Packer;
 use genuma_work::Meter;
 
+use super::end::check_end;
 use super::piece::{FIXED, Piece};
-use super::tally::Tally;
 
 /// What a BAM file begins with.
 pub(super) const MAGIC: &[u8] = b"BAM\x01";
@@ -43,7 +40,7 @@ impl<M: Deref<Target = Meter>> Bam<M> {
     /// # Errors
     /// It cannot be read, is no BAM file, or has no end; its header is damaged.
     pub(super) fn open(path: &Path, meter: M, inflaters: usize) -> Result<Self, Error> {
-        check_end(path)?;
+        check_end(path, &END)?;
         let inflate = Inflate::open(path, meter, &Access { inflaters, ..Access::default() })?;
         let mut bam = Bam { path: path.into(), inflate, rest: Vec::new(), records: 0 };
         if bam.bytes(MAGIC.len())? != MAGIC {
@@ -146,50 +143,4 @@ impl<M: Deref<Target = Meter>> Bam<M> {
         piece.filled = whole;
         Ok(whole > 0)
     }
-}
-
-/// Looks whether a file ends as it should: what was cut off between two blocks would show in no other way.
-fn check_end(path: &Path) -> Result<(), Error> {
-    let end = || -> io::Result<[u8; END.len()]> {
-        let (mut file, mut end) = (File::open(path)?, [0; END.len()]);
-        file.seek(SeekFrom::End(-(END.len() as i64)))?;
-        file.read_exact(&mut end)?;
-        Ok(end)
-    };
-    match end() {
-        Ok(end) if end == END => Ok(()),
-        // Too short to be one: told by what it begins with.
-        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        Ok(_) => Err(Error::file(path, FileFault::NoEnd)),
-        Err(source) => Err(Error::Read { path: path.into(), source }),
-    }
-}
-
-/// What the beginning of a file holds, up to so many bytes of records: its reads, their bases, the bytes that a copy takes of them beside names, and the bytes of the
-/// file that they take. What cannot be read is told by whoever reads it.
-pub(crate) fn estimate(path: &Path, look: u64) -> Option<[u64; 4]> {
-    let meter = Meter::default();
-    let mut bam = Bam::open(path, &meter, 0).ok()?;
-    let (mut piece, mut tally, mut packer) = (Piece::default(), Tally::default(), Packer::default());
-    let ([mut reads, mut bases, mut copied], mut looked) = ([0; 3], 0);
-    let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
-    let mut whole = false;
-    while looked < look {
-        whole = !bam.cut(&mut piece).ok()?;
-        if whole {
-            break;
-        }
-        looked += piece.filled as u64;
-        piece.find(path, &mut tally).ok()?;
-        for read in &piece.reads {
-            piece.letters(read, &mut seq, &mut qual);
-            packed.clear();
-            packer.pack(&seq, &qual, &mut packed);
-            reads += 1;
-            bases += seq.len() as u64;
-            copied += packed.len() as u64 + piece.name(read).len() as u64 / 2;
-        }
-    }
-    let used = if whole { path.metadata().ok()?.len() } else { meter.bytes_done() };
-    Some([reads, bases, copied, used])
 }

@@ -42,13 +42,35 @@ impl Which {
     }
 }
 
+/// How bases and qualities lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As BAM has them: two bases a byte, qualities without offset.
+    Bam { reverse: bool },
+    /// As FASTQ has them.
+    Letters,
+}
+
+/// What a record says of a read, on the strand of the reference.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) flags: u16,
+    pub(super) name: &'a [u8],
+    /// Bases were cut off.
+    pub(super) clipped: bool,
+    /// Letters.
+    pub(super) seq: &'a [u8],
+    /// Without offset; empty, or 0xff, where there are none.
+    pub(super) qual: &'a [u8],
+}
+
 /// A read, where it lies in [`Piece::bytes`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Read {
     /// Number of its record in the piece, from 0.
     pub(super) record: u32,
     pub(super) which: Which,
-    reverse: bool,
+    form: Form,
     /// Without qualities.
     pub(super) plain: bool,
     name: (u32, u8),
@@ -113,6 +135,11 @@ impl Piece {
         Ok(())
     }
 
+    /// Bytes that it has.
+    pub(super) fn len(&self) -> usize {
+        self.filled.max(if self.filled == 0 { self.bytes.len() } else { 0 })
+    }
+
     /// The number in its file, from 1, of a record of the piece.
     pub(super) fn number(&self, record: u32) -> u64 {
         self.before + u64::from(record) + 1
@@ -132,51 +159,71 @@ impl Piece {
         let Some((0, name)) = bytes[FIXED..cigar].split_last() else {
             return Err(RecordFault::Damaged("its name has no end"));
         };
-        if flags & flag::SECONDARY != 0 {
-            tally.secondary += 1;
-            return Ok(None);
-        }
-        if flags & flag::SUPPLEMENTARY != 0 {
-            tally.supplementary += 1;
-            return Ok(None);
-        }
-        let name = template_name(name);
-        match name {
-            b"" | b"*" => return Err(RecordFault::NoName),
-            name if name.len() > LONGEST_NAME => {
-                return Err(RecordFault::LongName { length: name.len(), longest: LONGEST_NAME });
-            }
-            _ => {}
-        }
         let operation = |i: usize| bytes[cigar + 4 * i] & 15;
         const HARD_CLIP: u8 = 5;
-        if operations > 0 && [operation(0), operation(operations - 1)].contains(&HARD_CLIP) {
-            tally.clipped.count(name);
-        }
-        let which = Which::of(flags);
-        if bases == 0 {
-            tally.empty.count(name);
-        } else if which == Which::Alone {
-            tally.alone += 1;
-        }
+        let clipped = operations > 0 && [operation(0), operation(operations - 1)].contains(&HARD_CLIP);
         let quals = &bytes[qual..][..bases as usize];
-        let highest = quals.iter().fold(0, |highest, &qual| qual.max(highest));
-        // Without qualities all are 0xff (section 4.2).
-        let plain = bases > 0 && highest == 0xff && quals[0] == 0xff;
-        if !plain && highest > HIGHEST {
-            return Err(RecordFault::Damaged("a quality is higher than 93"));
-        }
+        let Some(Sifted { name, which, plain }) = sift(flags, name, clipped, bases as usize, quals, tally)?
+        else {
+            return Ok(None);
+        };
         let place = |at: usize| (start + at) as u32;
         Ok(Some(Read {
             record,
             which,
-            reverse: flags & flag::REVERSE != 0,
+            form: Form::Bam { reverse: flags & flag::REVERSE != 0 },
             plain,
             name: (place(FIXED), name.len() as u8),
             bases,
             seq: place(seq),
             qual: place(qual),
         }))
+    }
+
+    /// Forgets all records; the next ones follow so many of the file.
+    pub(super) fn start(&mut self, before: u64) {
+        (self.filled, self.before) = (0, before);
+        self.bytes.clear();
+        self.reads.clear();
+    }
+
+    /// Appends the read of a record, if it is one, turned as it was read.
+    ///
+    /// # Errors
+    /// The record is not what the specification says.
+    pub(super) fn put(&mut self, record: u32, of: Fields<'_>, tally: &mut Tally) -> Result<(), RecordFault> {
+        let Fields { flags, name, clipped, seq, qual } = of;
+        if !qual.is_empty() && qual.len() != seq.len() {
+            return Err(RecordFault::Lengths { seq: seq.len(), qual: qual.len() });
+        }
+        let Some(Sifted { name, which, plain }) = sift(flags, name, clipped, seq.len(), qual, tally)? else {
+            return Ok(());
+        };
+        let bytes = &mut self.bytes;
+        let mut place = |letters: &mut dyn Iterator<Item = u8>| {
+            let at = bytes.len() as u32;
+            bytes.extend(letters);
+            at
+        };
+        let name_at = place(&mut name.iter().copied());
+        let scores = qual.iter().map(|score| score.wrapping_add(b'!'));
+        let (seq_at, qual_at) = if flags & flag::REVERSE != 0 {
+            (place(&mut seq.iter().rev().map(|&base| other_strand(base))), place(&mut scores.rev()))
+        } else {
+            (place(&mut seq.iter().copied()), place(&mut { scores }))
+        };
+        let (name, bases) = ((name_at, name.len() as u8), seq.len() as u32);
+        self.reads.push(Read {
+            record,
+            which,
+            form: Form::Letters,
+            plain,
+            name,
+            bases,
+            seq: seq_at,
+            qual: qual_at,
+        });
+        Ok(())
     }
 
     /// The name of the template of a read.
@@ -187,10 +234,17 @@ impl Piece {
     /// The bases and qualities of a read as FASTQ has them, in place of what is in `seq` and `qual`. Where it has no qualities there are none.
     pub(super) fn letters(&self, read: &Read, seq: &mut Vec<u8>, qual: &mut Vec<u8>) {
         let bases = read.bases as usize;
+        let Form::Bam { reverse } = read.form else {
+            let letters = |at: u32, n: usize| &self.bytes[at as usize..][..n];
+            (seq.clear(), qual.clear());
+            seq.extend_from_slice(letters(read.seq, bases));
+            qual.extend_from_slice(letters(read.qual, if read.plain { 0 } else { bases }));
+            return;
+        };
         let packed = &self.bytes[read.seq as usize..][..bases.div_ceil(2)];
         let quals = &self.bytes[read.qual as usize..][..if read.plain { 0 } else { bases }];
         (seq.clear(), qual.clear());
-        if read.reverse {
+        if reverse {
             // Of an odd number of bases the last half of a byte is none.
             let skip = usize::from(bases % 2 == 1);
             let letters = packed.iter().rev().map(|&two| LETTERS[1][usize::from(two)]);
@@ -207,6 +261,63 @@ impl Piece {
     pub(super) fn fault(&self, read: &Read, path: &Path, fault: RecordFault) -> Error {
         Error::record(path, self.number(read.record), fault)
     }
+}
+
+/// What is known of a record that is a read.
+struct Sifted<'a> {
+    name: &'a [u8],
+    which: Which,
+    plain: bool,
+}
+
+/// Counts a record, and says what is known of it if it is a read.
+fn sift<'a>(
+    flags: u16,
+    name: &'a [u8],
+    clipped: bool,
+    bases: usize,
+    quals: &[u8],
+    tally: &mut Tally,
+) -> Result<Option<Sifted<'a>>, RecordFault> {
+    if flags & flag::SECONDARY != 0 {
+        tally.secondary += 1;
+        return Ok(None);
+    }
+    if flags & flag::SUPPLEMENTARY != 0 {
+        tally.supplementary += 1;
+        return Ok(None);
+    }
+    let name = template_name(name);
+    match name {
+        b"" | b"*" => return Err(RecordFault::NoName),
+        name if name.len() > LONGEST_NAME => {
+            return Err(RecordFault::LongName { length: name.len(), longest: LONGEST_NAME });
+        }
+        _ => {}
+    }
+    if clipped {
+        tally.clipped.count(name);
+    }
+    let which = Which::of(flags);
+    if which == Which::Alone {
+        tally.alone += 1;
+    }
+    if bases == 0 {
+        tally.empty.count(name);
+    }
+    let highest = quals.iter().fold(0, |highest, &qual| qual.max(highest));
+    // Without qualities all are 0xff (section 4.2).
+    let plain = bases > 0 && (quals.is_empty() || (highest == 0xff && quals[0] == 0xff));
+    if !plain && highest > HIGHEST {
+        return Err(RecordFault::Damaged("a quality is higher than 93"));
+    }
+    Ok(Some(Sifted { name, which, plain }))
+}
+
+/// The base across from one, both IUPAC letters.
+fn other_strand(base: u8) -> u8 {
+    let (here, there) = (b"ACMGRSVTWYHKDBN", b"TGKCYSBAWRDMHVN");
+    here.iter().position(|&letter| letter == base).map_or(base, |at| there[at])
 }
 
 /// `=` in a sequence says that the base is that of the reference, which nobody knows here.

@@ -1,15 +1,18 @@
 //! A file being read: by several workers, or by one thread for whoever wants its reads in a fixed order.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::batch::{Mate, PairBatch};
 use crate::error::{Error, FileFault};
+use crate::packed_read::Packer;
 use genuma_work::Meter;
 
-use super::Aligned;
 use super::bam::Bam;
+use super::cram::{Cram, Packed};
+use super::file::{Aligned, Format};
 use super::mates::{Mates, ROOM, Rest};
 use super::pairing::{Pairing, Template};
 use super::piece::Piece;
@@ -38,7 +41,7 @@ impl Crew {
 /// What a worker reads with; reused for every batch.
 #[derive(Default)]
 pub(crate) struct Hands {
-    piece: Piece,
+    cut: Cut,
     pairing: Pairing,
     rest: Option<Rest>,
 }
@@ -46,8 +49,90 @@ pub(crate) struct Hands {
 impl Hands {
     /// Records of the file before those in hand.
     pub(crate) fn before(&self) -> u64 {
-        self.piece.before
+        self.cut.packed.as_ref().map_or(self.cut.piece.before, Packed::before)
     }
+}
+
+/// Some records, as they were cut from a file.
+#[derive(Default)]
+struct Cut {
+    piece: Piece,
+    /// Of CRAM: what is to be decoded into that.
+    packed: Option<Packed>,
+}
+
+impl Cut {
+    /// Finds the reads among the records, and counts these.
+    fn find(&mut self, path: &Path, tally: &mut Tally) -> Result<(), Error> {
+        match &self.packed {
+            Some(packed) => packed.find(path, &mut self.piece, tally),
+            None => self.piece.find(path, tally),
+        }
+    }
+}
+
+/// A file of either format.
+enum Records<M> {
+    Bam(Bam<M>),
+    Cram(Box<Cram<M>>),
+}
+
+impl<M: Deref<Target = Meter>> Records<M> {
+    fn open(of: &Aligned, meter: M, crew: Crew) -> Result<Self, Error> {
+        Ok(match Format::of(&of.path) {
+            Ok(Some(Format::Cram)) => {
+                Records::Cram(Box::new(Cram::open(&of.path, meter, &of.options.genome)?))
+            }
+            _ => Records::Bam(Bam::open(&of.path, meter, crew.0)?),
+        })
+    }
+
+    fn cut(&mut self, cut: &mut Cut) -> Result<bool, Error> {
+        match self {
+            Records::Bam(bam) => bam.cut(&mut cut.piece),
+            Records::Cram(cram) => cram.cut(&mut cut.packed),
+        }
+    }
+
+    /// Bytes of the file that were read and are not in pieces yet, as far as that is known.
+    fn ahead(&self) -> u64 {
+        match self {
+            Records::Bam(_) => 0,
+            Records::Cram(cram) => cram.ahead(),
+        }
+    }
+}
+
+/// Looks at the end and the header of a file.
+pub(crate) fn check(of: &Aligned) -> Result<(), Error> {
+    Records::open(of, &Meter::default(), Crew(0)).map(drop)
+}
+
+/// What the beginning of a file holds, up to so many bytes of records: its reads, their bases, the bytes that a copy takes of them, and the bytes of the file that they
+/// take. What cannot be read is told by whoever reads it.
+pub(crate) fn estimate(of: &Aligned, look: u64) -> Option<[u64; 4]> {
+    let (path, meter) = (&of.path, Meter::default());
+    let mut file = Records::open(of, &meter, Crew(0)).ok()?;
+    let (mut cut, mut tally, mut packer) = (Cut::default(), Tally::default(), Packer::default());
+    let ([mut reads, mut bases, mut copied], mut looked) = ([0; 3], 0);
+    let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
+    while looked < look {
+        if !file.cut(&mut cut).ok()? {
+            return Some([reads, bases, copied, path.metadata().ok()?.len()]);
+        }
+        cut.find(path, &mut tally).ok()?;
+        let piece = &cut.piece;
+        looked += piece.len() as u64;
+        for read in &piece.reads {
+            piece.letters(read, &mut seq, &mut qual);
+            packed.clear();
+            packer.pack(&seq, &qual, &mut packed);
+            reads += 1;
+            bases += seq.len() as u64;
+            copied += packed.len() as u64 + piece.name(read).len() as u64 / 2;
+        }
+    }
+    Some([reads, bases, copied, meter.bytes_done() - file.ahead()])
 }
 
 fn waiting(of: &Aligned) -> Result<Mates, Error> {
@@ -81,7 +166,7 @@ struct State<'a> {
 
 enum File<'a> {
     Unopened,
-    Open(Box<Bam<&'a Meter>>),
+    Open(Box<Records<&'a Meter>>),
     Over,
 }
 
@@ -125,10 +210,10 @@ impl<'a> Source<'a> {
                 if !more {
                     hands.rest = None;
                 }
-            } else if let Some(at_work) = self.cut(&mut hands.piece)? {
-                hands.piece.find(path, &mut tally)?;
+            } else if let Some(at_work) = self.cut(&mut hands.cut)? {
+                hands.cut.find(path, &mut tally)?;
                 let mates = self.mates.as_ref();
-                hands.pairing.pair(&hands.piece, path, mates, |template| push(template, path, batch))?;
+                hands.pairing.pair(&hands.cut.piece, path, mates, |template| push(template, path, batch))?;
                 drop(at_work);
             } else if let Some(rest) = self.waited()? {
                 hands.rest = Some(rest);
@@ -144,15 +229,15 @@ impl<'a> Source<'a> {
     }
 
     /// Cuts the next piece; none when there are no more.
-    fn cut(&self, piece: &mut Piece) -> Result<Option<AtWork<'_, 'a>>, Error> {
+    fn cut(&self, cut: &mut Cut) -> Result<Option<AtWork<'_, 'a>>, Error> {
         let mut state = lock(&self.file);
         // What is wrong with a file is met once.
         let mut file = match std::mem::replace(&mut state.file, File::Over) {
-            File::Unopened => Box::new(Bam::open(&self.of.path, self.meter, self.crew.0)?),
+            File::Unopened => Box::new(Records::open(self.of, self.meter, self.crew)?),
             File::Open(file) => file,
             File::Over => return Ok(None),
         };
-        if !file.cut(piece)? {
+        if !file.cut(cut)? {
             return Ok(None);
         }
         state.file = File::Open(file);
@@ -196,17 +281,17 @@ fn push(template: Template<'_>, path: &Path, batch: &mut PairBatch) -> Result<()
 /// One file being read in the order of its records: templates come as their last reads do, and at the end those whose mates are not there.
 pub(crate) struct Reader<M> {
     of: Aligned,
-    file: Option<Bam<M>>,
+    file: Option<Records<M>>,
     mates: Option<Mates>,
     hands: Hands,
     parts: std::ops::Range<usize>,
     tally: Tally,
 }
 
-impl<M: std::ops::Deref<Target = Meter>> Reader<M> {
+impl<M: Deref<Target = Meter>> Reader<M> {
     pub(crate) fn open(of: &Aligned, meter: M, crew: Crew) -> Result<Self, Error> {
         let mates = if of.options.mates { Some(waiting(of)?) } else { None };
-        let file = Some(Bam::open(&of.path, meter, crew.0)?);
+        let file = Some(Records::open(of, meter, crew)?);
         Ok(Reader {
             of: of.clone(),
             file,
@@ -224,9 +309,9 @@ impl<M: std::ops::Deref<Target = Meter>> Reader<M> {
     ) -> Result<bool, E> {
         let Reader { of, file, mates, hands, parts, tally } = self;
         if let Some(open) = file {
-            if open.cut(&mut hands.piece)? {
-                hands.piece.find(&of.path, tally)?;
-                hands.pairing.pair(&hands.piece, &of.path, mates.as_ref(), each)?;
+            if open.cut(&mut hands.cut)? {
+                hands.cut.find(&of.path, tally)?;
+                hands.pairing.pair(&hands.cut.piece, &of.path, mates.as_ref(), each)?;
                 return Ok(true);
             }
             *file = None;
