@@ -179,7 +179,8 @@ fn decode(
                 for operation in cigar.iter() {
                     clipped |= operation.map_err(told)?.kind() == Kind::HardClip;
                 }
-                (seq.clear(), qual.clear());
+                seq.clear();
+                qual.clear();
                 seq.extend(record.sequence().iter().map(|base| base.to_ascii_uppercase()));
                 for score in record.quality_scores().iter() {
                     qual.push(score.map_err(told)?);

@@ -187,7 +187,8 @@ impl Pairing {
     /// Shows the others to those of other pieces.
     fn with_others(&mut self, piece: &Piece, path: &Path, mates: &Mates) -> Result<(), Error> {
         let Pairing { done, left, packed, found, packer, letters: Letters([[seq, qual], _]), .. } = self;
-        (packed.clear(), found.clear());
+        packed.clear();
+        found.clear();
         for left in left.iter_mut() {
             let read = &piece.reads[left.read as usize];
             left.from = packed.len() as u32;

@@ -236,14 +236,16 @@ impl Piece {
         let bases = read.bases as usize;
         let Form::Bam { reverse } = read.form else {
             let letters = |at: u32, n: usize| &self.bytes[at as usize..][..n];
-            (seq.clear(), qual.clear());
+            seq.clear();
+            qual.clear();
             seq.extend_from_slice(letters(read.seq, bases));
             qual.extend_from_slice(letters(read.qual, if read.plain { 0 } else { bases }));
             return;
         };
         let packed = &self.bytes[read.seq as usize..][..bases.div_ceil(2)];
         let quals = &self.bytes[read.qual as usize..][..if read.plain { 0 } else { bases }];
-        (seq.clear(), qual.clear());
+        seq.clear();
+        qual.clear();
         if reverse {
             // Of an odd number of bases the last half of a byte is none.
             let skip = usize::from(bases % 2 == 1);
@@ -251,7 +253,7 @@ impl Piece {
             seq.extend(letters.flatten().skip(skip));
             qual.extend(quals.iter().rev().map(|&qual| qual + b'!'));
         } else {
-            seq.extend(packed.iter().map(|&two| LETTERS[0][usize::from(two)]).flatten());
+            seq.extend(packed.iter().flat_map(|&two| LETTERS[0][usize::from(two)]));
             seq.truncate(bases);
             qual.extend(quals.iter().map(|&qual| qual + b'!'));
         }

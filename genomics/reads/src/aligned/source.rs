@@ -73,7 +73,7 @@ impl Cut {
 
 /// A file of either format.
 enum Records<M> {
-    Bam(Bam<M>),
+    Bam(Box<Bam<M>>),
     Cram(Box<Cram<M>>),
 }
 
@@ -83,7 +83,7 @@ impl<M: Deref<Target = Meter>> Records<M> {
             Ok(Some(Format::Cram)) => {
                 Records::Cram(Box::new(Cram::open(&of.path, meter, &of.options.genome)?))
             }
-            _ => Records::Bam(Bam::open(&of.path, meter, crew.0)?),
+            _ => Records::Bam(Box::new(Bam::open(&of.path, meter, crew.0)?)),
         })
     }
 
@@ -166,7 +166,7 @@ struct State<'a> {
 
 enum File<'a> {
     Unopened,
-    Open(Box<Records<&'a Meter>>),
+    Open(Records<&'a Meter>),
     Over,
 }
 
@@ -233,7 +233,7 @@ impl<'a> Source<'a> {
         let mut state = lock(&self.file);
         // What is wrong with a file is met once.
         let mut file = match std::mem::replace(&mut state.file, File::Over) {
-            File::Unopened => Box::new(Records::open(self.of, self.meter, self.crew)?),
+            File::Unopened => Records::open(self.of, self.meter, self.crew)?,
             File::Open(file) => file,
             File::Over => return Ok(None),
         };
