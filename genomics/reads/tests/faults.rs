@@ -257,12 +257,9 @@ fn gzip_that_is_damaged() {
 }
 
 fn checking(folder: &Folder, files: &[&Path]) -> String {
-    let files: Vec<_> = files.iter().map(|f| f.to_path_buf()).collect();
-    said(
-        folder,
-        check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs, &AlignedOptions::default()).unwrap())
-            .expect_err("not fit"),
-    )
+    let pair = |files: &[&Path]| LaneFiles::Pair(files[0].into(), files[1].into());
+    let lanes: Vec<Lane> = files.chunks(2).map(|files| Lane::whole(TUMOUR, pair(files))).collect();
+    said(folder, check_lanes(&lanes).expect_err("not fit"))
 }
 
 #[test]
@@ -276,13 +273,13 @@ fn files_that_are_not_fit() {
         (
             "r.bam",
             &bgzf(b"BAM\x01rest"),
-            "its header is damaged (the file ends in the middle of it): copy or make the file again",
+            "is BAM, not FASTQ: of pipes, and here, only FASTQ is read: turn it into that with samtools fastq",
         ),
         ("r.sam", b"@HD\tVN:1.6\n", "is a SAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
         (
             "r.cram",
             b"CRAM\x03",
-            "its header is damaged (the file ends in the middle of it): copy or make the file again",
+            "is CRAM, not FASTQ: of pipes, and here, only FASTQ is read: turn it into that with samtools fastq",
         ),
         ("r.fa", b">r\nACGT\n", "is a FASTA file, not FASTQ: give reads with qualities"),
         (
