@@ -3,6 +3,7 @@
 mod lanes;
 mod outcome;
 mod scoring;
+mod unit;
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -26,7 +27,9 @@ use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::MachineProfile;
 use genuma_probe::profile::Kernel;
 use genuma_reads::fasta;
-use genuma_reads::{Cut, Meter, ReadBatch, ReadStream, StreamOptions};
+use genuma_reads::{
+    Aligned, AlignedOptions, Cut, Genome, Meter, ReadBatch, ReadLane, ReadStream, StreamOptions,
+};
 use genuma_work::Watch;
 use genuma_work::publish::{AtomicFile, Set};
 use tracing::{debug, info, warn};
@@ -35,7 +38,7 @@ use crate::call::budget;
 use crate::failure::{Usage, must_be_folder};
 use crate::index::EngineName;
 use crate::progress::Progress;
-use crate::{command, machine, sizes, voice};
+use crate::{aligned, command, machine, sizes, voice};
 use outcome::{Outcome, Placed, Seconds};
 use scoring::Scoring;
 
@@ -76,7 +79,8 @@ impl From<Placement> for Wish {
 /// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is stdin. One file is single reads; two files, or four, ... are
-/// read 1 and read 2 of one lane, or two, ... The reads of a lane do not influence those of another.
+/// read 1 and read 2 of one lane, or two, ... A BAM or CRAM file is a lane by itself: its reads as they were sequenced, mates
+/// together, whatever the order of the records. The reads of a lane do not influence those of another.
 ///
 /// The reference is indexed once, by `genuma index`. The same reads give the same records whatever the threads, the memory
 /// and the placement.
@@ -95,8 +99,8 @@ pub struct Args {
     /// Reference genome, plain or gzip'd FASTA, with the index that `genuma index` made beside it
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
-    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane
-    #[arg(value_name = "FASTQ", required = true, num_args = 1..)]
+    /// Reads: one file, or files of read 1 and read 2 in turn, lane after lane; or BAM or CRAM files
+    #[arg(value_name = "READS", required = true, num_args = 1..)]
     reads: Vec<PathBuf>,
     /// Each file holds read 1 and read 2 in turn: one file a lane
     #[arg(long, help_heading = "Input")]
@@ -104,7 +108,8 @@ pub struct Args {
     /// Each file holds reads without mates: one file a lane
     #[arg(long, conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
-    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each
+    /// Read group, such as 'ID:lane1\tSM:sample1\tLB:library1': one for all lanes, or one for each. Without ID: that, PL and PU
+    /// by flowcell and lane in the names of the reads
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
 
@@ -183,8 +188,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .into());
     }
     let memory = if matches!(target, Target::Bam(_)) { args.sorting_memory()? } else { 0 };
-    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single)?;
-    let groups = lanes::groups(&args.read_group, lanes.len())?;
+    let genome = Genome::of(Some(args.reference.clone()));
+    let options = AlignedOptions { work: Some(args.work_folder()), genome, ..AlignedOptions::default() };
+    let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single, options)?;
+    let groups = lanes::groups(&lanes::with_ids(&args.read_group, &lanes)?, lanes.len())?;
     let topology = Sysfs::new().topology()?;
     let measured = machine::profile(args.machine.as_deref(), &topology)?.map(|profile| measured(&profile));
     let threads = args.threads.map_or(topology.allowed.cpus.len().max(1), usize::from);
@@ -203,11 +210,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let to_stdout = matches!(target, Target::Stdout);
     let run = Run { args, target, groups, topology, measured, threads, memory, progress, start };
     let reads = Opened { stream, first, layouts, meter };
+    let aligned: Vec<Aligned> = lanes.into_iter().filter_map(ReadLane::into_aligned).collect();
     let done = match args.engine {
         EngineName::Genuma => run.genuma(reads),
         EngineName::Minibwa => run.minibwa(reads),
         EngineName::Strobealign => run.strobealign(reads),
     };
+    for (file, tally) in aligned.iter().filter_map(|file| Some((file, file.tally()?))) {
+        aligned::tell_of(&file.path.display().to_string(), tally);
+    }
     match done {
         // Who reads it has seen enough.
         Err(error) if to_stdout && is_broken_pipe(&error) => Ok(()),
@@ -240,6 +251,12 @@ impl Args {
             Some(path) => match path.extension().and_then(|e| e.to_str()) {
                 Some("sam") => Target::Sam(path.clone()),
                 Some("bam") => Target::Bam(path.clone()),
+                Some("cram") => {
+                    return Err(Usage(format!(
+                        "-o {}: CRAM is read, not written: give x.bam, and turn that into CRAM with samtools view -C -T",
+                        path.display()
+                    )));
+                }
                 _ => {
                     return Err(Usage(format!(
                         "-o {}: give a name that ends in .sam or .bam",
@@ -252,6 +269,17 @@ impl Args {
             return Err(Usage("--mark-duplicates wants sorted records: add -o x.bam".to_owned()));
         }
         Ok(target)
+    }
+
+    /// Where what does not fit in memory goes.
+    fn work_folder(&self) -> PathBuf {
+        let beside = || match &self.out {
+            Some(out) if out.as_os_str() != "-" => {
+                out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).into()
+            }
+            _ => std::env::temp_dir(),
+        };
+        self.work.clone().unwrap_or_else(beside)
     }
 
     /// Memory for sorting (bytes); also sees that the work folder is one.
@@ -377,7 +405,7 @@ impl Run<'_> {
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             Target::Bam(path) => {
-                let options = self.sorting(path, &header);
+                let options = self.sorting(&header);
                 let file = BamFile::create(path, Header::sorted(&header)?, Level::default())?;
                 let mut sorter = Sorter::new(&options);
                 let aligned = job.run(reads, Output::Sorter(&mut sorter, options.marking.clone()))?;
@@ -400,19 +428,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// How records are sorted on their way to `path`.
-    fn sorting(&self, path: &Path, header: &str) -> sort::Options {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    /// How records are sorted.
+    fn sorting(&self, header: &str) -> sort::Options {
         let marking = self.args.mark_duplicates.then(|| {
             let libraries = Some(Libraries::from_header(header));
             Arc::new(Marking { libraries, ..Marking::default() })
         });
-        sort::Options {
-            memory: self.memory,
-            threads: self.threads,
-            work: self.args.work.clone().unwrap_or_else(|| folder.to_path_buf()),
-            marking,
-        }
+        sort::Options { memory: self.memory, threads: self.threads, work: self.args.work_folder(), marking }
     }
 }
 

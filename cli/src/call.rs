@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::value_parser;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Lane, LaneFiles, check_lanes};
+use genuma_reads::{AlignedOptions, Genome, Lane, LaneFiles, check_lanes, check_lanes_once};
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::panel::Panel;
 use genuma_somatic::pipeline::{Finished, Job, Means, Params};
@@ -32,7 +32,7 @@ use crate::forecast::input;
 use crate::forecast::rates::MEASURED;
 use crate::parts::making::{self, Asked};
 use crate::report::markup::{counted, duration};
-use crate::{command, sizes, voice};
+use crate::{aligned, command, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use outputs::Outputs;
@@ -46,7 +46,9 @@ const LEAST_TUMOUR: u32 = 2;
 ///
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
 /// comparing the k-mers of both samples; reads are not aligned. Reads are paired FASTQ, plain or
-/// gzip'd, of any length from k up; the samples may differ in depth and in read length.
+/// gzip'd, or BAM and CRAM in any order, whose alignments are not looked at; of any length from k up.
+/// The samples may differ in depth and in read length. FASTQ may come from a pipe, or as `-`, if the
+/// work folder has room for a packed copy.
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz   all calls, with index; FILTER is PASS or says why not
@@ -77,9 +79,9 @@ pub struct Args {
     #[command(flatten)]
     tumor: Tumours<true>,
     /// Reads of the normal of the same person, in the same way
-    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
+    #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane, for all samples
+    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for all samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
     /// Reference genome, plain or gzip'd FASTA, no index needed.
@@ -183,6 +185,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         Ok(Outputs::begin(&args.out)?)
     });
     let done = begun.and_then(|outputs| call(&job, outputs));
+    aligned::tell(&job.lanes);
     // An interrupted run may end here too, by the loss of its files: the signal's word then stands.
     let undivided = signals::undivided();
     signals::on_interruption(None);
@@ -229,7 +232,15 @@ fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
 impl Args {
     /// The job as the library wants it.
     fn job(&self) -> anyhow::Result<Job> {
-        let (samples, mut all) = self.tumor.lanes(&self.normal, self.interleaved)?;
+        let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
+        let genome = Genome::of(self.reference.clone());
+        // Steps run where that may not be.
+        let options = AlignedOptions {
+            work: self.plan.is_none().then(|| work.clone()),
+            genome,
+            ..AlignedOptions::default()
+        };
+        let (samples, mut all) = self.tumor.lanes(&self.normal, self.interleaved, &options)?;
         if self.plan.is_some() {
             if samples.several() {
                 return Err(Usage("--plan: several tumours are called in one process, not in parts; lanes of one tumour go behind one --tumor".into()).into());
@@ -252,11 +263,21 @@ impl Args {
             },
             None => means(self.threads, self.memory, self.scratch)?,
         };
-        check_lanes(&all)?;
+        let piped = all.iter().any(Lane::has_pipe);
+        if piped && (self.plan.is_some() || self.resume) {
+            let option = if self.resume { "--resume" } else { "--plan" };
+            let why = format!("{option}: reads from a pipe can be read once only: save them to files");
+            return Err(Usage(why).into());
+        }
+        if piped {
+            check_lanes_once(&all)?
+        } else {
+            check_lanes(&all)?
+        }
         let panel =
             self.panel.as_deref().map(|table| panel::open(table, self.k, self.panel_least)).transpose()?;
         let store = Store {
-            work: self.work.clone().unwrap_or_else(|| self.out.join(".work")),
+            work,
             fingerprint: fingerprint(
                 &samples,
                 &all,
@@ -295,6 +316,10 @@ fn absolute(lane: &mut Lane) -> anyhow::Result<()> {
     match &mut lane.files {
         LaneFiles::Pair(one, two) => [one, two].into_iter().try_for_each(make),
         LaneFiles::Interleaved(one) | LaneFiles::Single(one) => make(one),
+        LaneFiles::Aligned(aligned) => {
+            make(&mut aligned.path)?;
+            aligned.options.genome.path_mut().map_or(Ok(()), make)
+        }
     }
 }
 
@@ -310,9 +335,15 @@ fn means(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Res
     Ok(means)
 }
 
+/// Whether some of the reads can be read once only.
+fn piped(job: &Job) -> bool {
+    job.lanes.iter().any(Lane::has_pipe)
+}
+
 /// Looks at the inputs for what would otherwise fail late, and says how many bases the reference has.
 fn inspect(job: &Job) -> anyhow::Result<Option<u64>> {
-    let lengths = lengths::of_samples(&job.lanes)?;
+    // What is in a pipe is seen when it is read.
+    let lengths = if piped(job) { Vec::new() } else { lengths::of_samples(&job.lanes)? };
     for (sample, length) in lengths.iter().enumerate().filter(|(_, length)| **length != lengths[0]) {
         let (name, normal) = (job.samples.word(sample), lengths[0]);
         warn!("reads of the {name} have {length} bases, those of the normal {normal}: called all the same");
@@ -326,6 +357,10 @@ fn inspect(job: &Job) -> anyhow::Result<Option<u64>> {
 /// # Errors
 /// It cannot be done with its means.
 fn foretell(job: &Job, reference: Option<u64>) -> anyhow::Result<()> {
+    if piped(job) {
+        info!("reads come from a pipe: what the call will take is not known");
+        return Ok(());
+    }
     let given = input::of(&job.lanes, reference, job.params.k, job.means.clone());
     let forecast = given.forecast(&MEASURED);
     if let Some(why) = forecast.refused {
@@ -388,7 +423,12 @@ fn fingerprint(
     }
     for lane in lanes {
         for path in lane.paths() {
-            fingerprint = fingerprint.file(&samples.word(lane.sample.into()), path)?;
+            let word = samples.word(lane.sample.into());
+            // No run takes up one that reads a pipe.
+            fingerprint = match lane.has_pipe() {
+                true => fingerprint.parameter(&word, path.display()),
+                false => fingerprint.file(&word, path)?,
+            };
         }
     }
     let fingerprint = match reference {

@@ -11,17 +11,18 @@ use genuma_pair::facts::PairFacts;
 use genuma_pair::library::facts::Libraries;
 use genuma_pair::sampled::SampleParams;
 use genuma_reads::fasta::Reference;
-use genuma_reads::{Meter, check_lanes_once};
+use genuma_reads::{AlignedOptions, Genome, Meter, check_lanes_once};
 use genuma_somatic::sites;
 use genuma_work::Watch;
 use genuma_work::clock::process_cost;
 use genuma_work::publish::Set;
 use serde::Serialize;
+use serde_json::Value;
 use tracing::info;
 
 use crate::call::tumours::Tumours;
 use crate::progress::Progress;
-use crate::{command, json, sizes, voice};
+use crate::{aligned, command, json, sizes, voice};
 
 /// Say whether a tumour and a normal are a pair, before anything is called.
 ///
@@ -41,9 +42,9 @@ pub struct Args {
     #[command(flatten)]
     tumor: Tumours<true>,
     /// Reads of the normal of the same person, in the same way
-    #[arg(long, value_name = "FASTQ", num_args = 1.., required = true, help_heading = "Input")]
+    #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane, for both samples
+    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for both samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
     /// Reference genome, plain or gzip'd FASTA: sites that lie side by side tell purity and ploidy better. It is held in memory
@@ -71,6 +72,8 @@ struct Told<'a> {
     bases: [u64; 2],
     pair: &'a PairFacts,
     library: &'a Libraries,
+    /// What there was in files of aligned reads; null where there are none.
+    aligned: Value,
     /// What tumours beyond the first are like, where there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<Other<'a>>,
@@ -88,7 +91,8 @@ struct Other<'a> {
 /// Looks at the reads and prints what they say.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved)?;
+    let options = AlignedOptions { genome: Genome::of(args.reference.clone()), ..AlignedOptions::default() };
+    let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved, &options)?;
     check_lanes_once(&lanes)?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
     let threads = command::all_or(args.threads);
@@ -125,12 +129,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             bases: first.bases,
             pair,
             library: &first.libraries,
+            aligned: aligned::value(&lanes),
             others: all().zip(samples.tumours()).skip(1).map(other).collect(),
         };
         let mut set = Set::default();
         json::add(path, &serde_json::to_value(&told)?, &mut set)?;
         set.publish()?;
     }
+    aligned::tell(&lanes);
     let cost = process_cost();
     info!("{:.1} s, {} of memory at most", start.elapsed().as_secs_f64(), sizes::show(cost.peak_bytes));
     Ok(())

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::value_parser;
 use genuma_kmers::{CountParams, MAX_SAMPLES, Part, Scattered, Sorted, least_memory};
-use genuma_reads::{Lane, LaneFiles, Meter, check_lanes, check_lanes_once};
+use genuma_reads::{AlignedOptions, Genome, Lane, Layout, Meter, check_lanes, check_lanes_once};
 use genuma_work::Watch;
 use genuma_work::clock::{Clock, UnitCost, process_cost};
 use tracing::{debug, info};
@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use genuma_work::publish::Set;
 use genuma_work::{folder, signals};
 
-use crate::{command, sizes};
+use crate::{aligned, command, sizes};
 use outputs::{Outcome, Target};
 use resume::Resumable;
 
@@ -35,8 +35,8 @@ const PER_FILE: u64 = 1 << 20;
 /// Count the k-mers of one sample, or of several jointly.
 ///
 /// A k-mer and its reverse complement are one: the smaller by the alphabet is written. K-mers with
-/// other letters than A, C, G and T are left out. Reads are FASTQ, plain, gzip'd or BGZF; mates need
-/// no special care, each file is read for itself.
+/// other letters than A, C, G and T are left out. Reads are FASTQ, plain, gzip'd or BGZF, or BAM or
+/// CRAM; mates need no special care, each file is read for itself.
 ///
 /// Writes, in the order of the k-mers:
 ///   -o x.gkt   a table that `genuma query` reads, on flash, without loading it
@@ -59,18 +59,22 @@ const PER_FILE: u64 = 1 << 20;
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub struct Args {
-    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF; `-` is stdin, and pipes are read as well, unless with --resume
-    #[arg(value_name = "FASTQ", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
+    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is stdin, and FASTQ is read from pipes as well, unless with --resume
+    #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
     /// Reads of the tumour
-    #[arg(long, alias = "tumour", value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    #[arg(long, alias = "tumour", value_name = "READS", num_args = 1.., help_heading = "Input")]
     tumor: Vec<PathBuf>,
     /// Reads of the normal
-    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
     /// Reads of a sample with a name; up to 8 samples, one option each or several of one name
-    #[arg(long, value_name = "NAME=FASTQ,...", value_parser = named, help_heading = "Input")]
+    #[arg(long, value_name = "NAME=READS,...", value_parser = named, help_heading = "Input")]
     sample: Vec<Named>,
+
+    /// Reference that CRAM was written against, plain or gzip'd FASTA
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    reference: Option<PathBuf>,
 
     /// x.gkt for a table, x.tsv for text
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -188,11 +192,12 @@ impl Args {
     /// Counts with room for `S` samples, as many as there are or more.
     fn count<const S: usize>(&self, samples: &[Named]) -> anyhow::Result<()> {
         let target = Target::of(&self.out)?;
-        let lanes: Vec<Lane> = (samples.iter().zip(0u8..))
-            .flat_map(|((_, files), sample)| {
-                files.iter().map(move |file| Lane::whole(sample, LaneFiles::Single(file.clone())))
-            })
-            .collect();
+        let genome = Genome::of(self.reference.clone());
+        let options = AlignedOptions { mates: false, genome, ..AlignedOptions::default() };
+        let mut lanes = Vec::new();
+        for ((_, files), sample) in samples.iter().zip(0u8..) {
+            lanes.extend(Lane::from_files(sample, files, Layout::Single, &options)?);
+        }
         let params = self.params(lanes.len())?;
         for folder in [self.folder(), &params.work] {
             must_be_folder(folder, &folder.display().to_string())?;
@@ -252,13 +257,14 @@ impl Args {
             outcome.histogram(path, &mut set)?;
         }
         if let Some(path) = &self.json {
-            outcome.json(path, samples, start.elapsed(), &mut set)?;
+            outcome.json(path, samples, aligned::value(lanes), start.elapsed(), &mut set)?;
         }
         set.publish()?;
         if resumable.is_none() {
             signals::on_interruption(None);
         }
         drop(progress);
+        aligned::tell(lanes);
         info!(
             "{} distinct {}-mers of {} are there {} times or more; {:.1} s, {} of memory at most; see {}",
             outcome.written.entries,

@@ -2,6 +2,7 @@
 
 mod advise;
 mod align;
+mod aligned;
 mod aligner;
 mod call;
 mod check;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::value_parser;
-use genuma_reads::check_lanes;
 use genuma_reads::fasta::{Part, read_parts};
+use genuma_reads::{AlignedOptions, Genome, check_lanes};
 use genuma_somatic::pipeline::Means;
 use genuma_work::publish::Set;
 use serde::Serialize;
@@ -49,9 +49,9 @@ pub struct Args {
     #[command(flatten)]
     tumor: Tumours<false>,
     /// Reads of the normal of the same person, in the same way
-    #[arg(long, value_name = "FASTQ", num_args = 1.., required_unless_present = "genome", help_heading = "Input")]
+    #[arg(long, value_name = "READS", num_args = 1.., required_unless_present = "genome", help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane, for all samples
+    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for all samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
     /// Reference genome, plain or gzip'd FASTA; of one with an index (.fai) only that is read
@@ -199,7 +199,9 @@ impl Args {
                 means,
             });
         }
-        let (_, lanes) = self.tumor.lanes(&self.normal, self.interleaved)?;
+        let options =
+            AlignedOptions { genome: Genome::of(self.reference.clone()), ..AlignedOptions::default() };
+        let (_, lanes) = self.tumor.lanes(&self.normal, self.interleaved, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(bases_of).transpose()?;
         Ok(input::of(&lanes, reference, self.k, means))

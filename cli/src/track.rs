@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::bail;
 use clap::value_parser;
-use genuma_reads::{Lane, LaneFiles, Layout, check_lanes_once};
+use genuma_reads::{AlignedOptions, Genome, Lane, Layout, check_lanes_once};
 use genuma_simulate::evaluate::vcf;
 use genuma_track::change::Record;
 use genuma_track::pipeline::{Job, Tracking};
@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{command, json, sizes, voice};
+use crate::{aligned, command, json, sizes, voice};
 
 /// Look for known changes in later samples: relapses, residual disease.
 ///
@@ -43,16 +43,16 @@ pub struct Args {
     /// The known changes: VCF of any caller, plain or gzip'd
     #[arg(value_name = "VCF")]
     calls: PathBuf,
-    /// Reads of the only later sample: FASTQ, plain or gzip'd, files of read 1 and read 2 in turn, lane after lane
-    #[arg(value_name = "FASTQ", required_unless_present = "sample", conflicts_with = "sample")]
+    /// Reads of the only later sample: FASTQ, plain or gzip'd, files of read 1 and read 2 in turn, lane after lane, or BAM or CRAM
+    #[arg(value_name = "READS", required_unless_present = "sample", conflicts_with = "sample")]
     reads: Vec<PathBuf>,
     /// Reads of a later sample with a name; one option for each sample
-    #[arg(long, value_name = "NAME=FASTQ,...", value_parser = named, help_heading = "Input")]
+    #[arg(long, value_name = "NAME=READS,...", value_parser = named, help_heading = "Input")]
     sample: Vec<(String, Vec<PathBuf>)>,
     /// Reads of the patient's normal: what it has is no tumour's
-    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     normal: Vec<PathBuf>,
-    /// Each file holds read 1 and read 2 in turn: one file a lane
+    /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane
     #[arg(long, conflicts_with = "single", help_heading = "Input")]
     interleaved: bool,
     /// Each file holds reads without mates: one file a lane
@@ -111,6 +111,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let mut value = table::json(&tracking);
         value["command"] = command::line().into();
         value["left_out_by_filter"] = filtered.into();
+        value["aligned"] = aligned::value(&job.lanes);
         json::add(path, &value, &mut set)?;
     }
     match &args.out {
@@ -129,6 +130,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.out.is_none() {
         voice::print(&table)?;
     }
+    aligned::tell(&job.lanes);
     caution(&tracking, filtered);
     for line in table::wholes(&tracking) {
         info!("{line}");
@@ -228,14 +230,14 @@ impl Args {
 
     /// The lanes of one sample.
     fn lanes(&self, number: u8, files: &[PathBuf]) -> Result<Vec<Lane>, Usage> {
-        if self.single {
-            return Ok(files
-                .iter()
-                .map(|file| Lane::whole(number, LaneFiles::Single(file.clone())))
-                .collect());
-        }
-        let layout = if self.interleaved { Layout::Interleaved } else { Layout::Pairs };
-        Lane::from_files(number, files, layout).map_err(|e| Usage(e.to_string()))
+        let layout = match (self.single, self.interleaved) {
+            (true, _) => Layout::Single,
+            (_, true) => Layout::Interleaved,
+            _ => Layout::Pairs,
+        };
+        let genome = Genome::of(Some(self.reference.clone()));
+        let options = AlignedOptions { mates: !self.single, genome, ..AlignedOptions::default() };
+        Lane::from_files(number, files, layout, &options).map_err(|e| Usage(e.to_string()))
     }
 }
 

@@ -4,7 +4,7 @@
 //! pieces that other steps read some of, written while the step runs
 //! the value: what lies where in these, and what else there is to say, as postcard has it
 //! the end: which step, fingerprint of the run, what it cost, where the value is and its sum, as postcard has it
-//! bytes of the end (8, little-endian), its sum (XXH3, 8), `GENUMAO2`
+//! bytes of the end (8, little-endian), its sum (XXH3, 8), `GENUMAO3`
 //! ```
 //!
 //! So whoever wants a part of an object reads its end, the value, and that part. `docs/formats/object.md`.
@@ -22,7 +22,7 @@ use twox_hash::XxHash3_64;
 use crate::depot::{Depot, Entry, Fetched};
 use crate::draft::Draft;
 
-const MAGIC: &[u8; 8] = b"GENUMAO2";
+const MAGIC: &[u8; 8] = b"GENUMAO3";
 /// Bytes behind the end.
 const FOOT: u64 = 24;
 /// Bytes that are read at once to find the end.

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::{Clock, UnitCost};
 use crate::publish::{self, AtomicFile};
 
-const MAGIC: &[u8; 8] = b"GENUMAU8";
+const MAGIC: &[u8; 8] = b"GENUMAU9";
 /// Bytes of the magic and of the length behind it, and of the checksum at the end.
 const HEAD: u64 = 16;
 const SUM: u64 = 4;

@@ -4,35 +4,63 @@ use std::path::PathBuf;
 
 use genuma_align::engine::Layout;
 use genuma_align::header::ReadGroup;
-use genuma_reads::ReadLane;
+use genuma_reads::{Aligned, AlignedOptions, ReadLane};
 
+use super::unit;
 use crate::failure::Usage;
 
-/// The lanes, and how the reads of each come.
+/// The lanes, and how the reads of each come. Files of aligned reads, told by what is in them, are a lane each.
 pub fn lanes(
     files: &[PathBuf],
     interleaved: bool,
     single: bool,
+    aligned: AlignedOptions,
 ) -> Result<(Vec<ReadLane>, Vec<Layout>), Usage> {
-    let lanes: Vec<(ReadLane, Layout)> = match files {
-        _ if interleaved => {
-            files.iter().map(|file| (ReadLane::Interleaved(file.clone()), Layout::Interleaved)).collect()
-        }
-        _ if single || files.len() == 1 => {
-            files.iter().map(|file| (ReadLane::Single(file.clone()), Layout::Single)).collect()
-        }
-        _ if files.len().is_multiple_of(2) => {
-            let pair = |mates: &[PathBuf]| ReadLane::Pair(mates[0].clone(), mates[1].clone());
-            files.chunks(2).map(|mates| (pair(mates), Layout::Paired)).collect()
-        }
-        _ => {
+    let options = AlignedOptions { mates: !single, ..aligned };
+    // One file is single reads.
+    let single = single || (!interleaved && files.len() == 1);
+    let (mut lanes, mut files) = (Vec::new(), files.iter());
+    while let Some(file) = files.next() {
+        lanes.push(if Aligned::is(file) {
+            let layout = if options.mates { Layout::Paired } else { Layout::Single };
+            (ReadLane::Aligned(Aligned::new(file, options.clone())), layout)
+        } else if interleaved {
+            (ReadLane::Interleaved(file.clone()), Layout::Interleaved)
+        } else if single {
+            (ReadLane::Single(file.clone()), Layout::Single)
+        } else if let Some(mates) = files.next().filter(|mates| !Aligned::is(mates)) {
+            (ReadLane::Pair(file.clone(), mates.clone()), Layout::Paired)
+        } else {
             return Err(Usage(format!(
                 "{}: has no mate file: give files of read 1 and read 2 in turn, or say --interleaved or --single",
-                files.last().map_or_else(String::new, |file| file.display().to_string())
+                file.display()
             )));
-        }
-    };
+        });
+    }
     Ok(lanes.into_iter().unzip())
+}
+
+/// Read groups that are given, each with an identifier: where that is not given, by the names of the reads of its lane, so that one for all lanes becomes one for each.
+///
+/// # Errors
+/// Reads that cannot be read; names that tell no unit, or reads of a pipe, whose names are not known yet.
+pub fn with_ids(given: &[String], lanes: &[ReadLane]) -> anyhow::Result<Vec<String>> {
+    if !given.iter().any(|fields| unit::lacks_id(fields)) || ![1, lanes.len()].contains(&given.len()) {
+        return Ok(given.to_vec());
+    }
+    let of_lane = |(i, lane): (usize, &ReadLane)| {
+        let fields = &given[i.min(given.len() - 1)];
+        if !unit::lacks_id(fields) {
+            return Ok(fields.clone());
+        }
+        let known = if lane.has_pipe() { None } else { unit::completed(fields, lane)? };
+        known.ok_or_else(|| {
+            let files = lane.paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" and ");
+            let why = "the names of its reads do not tell flowcell and lane: give ID as well";
+            Usage(format!("-R '{fields}' has no ID, and {files}: {why}")).into()
+        })
+    };
+    lanes.iter().enumerate().map(of_lane).collect()
 }
 
 /// The read group of each lane; none at all where none is given.
@@ -62,7 +90,9 @@ mod tests {
 
     fn made(files: &[&str], interleaved: bool, single: bool) -> Result<Vec<ReadLane>, String> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-        lanes(&files, interleaved, single).map(|(lanes, _)| lanes).map_err(|e| e.to_string())
+        lanes(&files, interleaved, single, AlignedOptions::default())
+            .map(|(lanes, _)| lanes)
+            .map_err(|e| e.to_string())
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use genuma_kmers::MAX_SAMPLES;
-use genuma_reads::{Lane, Layout, NORMAL, TUMOUR};
+use genuma_reads::{AlignedOptions, Lane, Layout, NORMAL, TUMOUR};
 use genuma_somatic::samples::Samples;
 
 use crate::failure::Usage;
@@ -22,7 +22,7 @@ struct Tumour {
 }
 
 const ID: &str = "tumor";
-const HELP: &str = "Reads of the tumour: files of read 1 and read 2 in turn, lane after lane. Once more for each other sample of the same person, such as \
+const HELP: &str = "Reads of the tumour: FASTQ files of read 1 and read 2 in turn, lane after lane, or BAM or CRAM files. Once more for each other sample of the same person, such as \
     a relapse, up to 7; NAME= before the first file gives it a name [default: TUMOR, or TUMOR_1, TUMOR_2 and so on]";
 
 /// `NAME=FILE`, where no file has that name itself.
@@ -50,7 +50,12 @@ impl<const REQUIRED: bool> Tumours<REQUIRED> {
     ///
     /// # Errors
     /// Too many tumours, two with the name of one, an odd number of files.
-    pub fn lanes(&self, normal: &[PathBuf], interleaved: bool) -> Result<(Samples, Vec<Lane>), Usage> {
+    pub fn lanes(
+        &self,
+        normal: &[PathBuf],
+        interleaved: bool,
+        options: &AlignedOptions,
+    ) -> Result<(Samples, Vec<Lane>), Usage> {
         let mut tumours: Vec<Tumour> = Vec::new();
         for tumour in &self.0 {
             match tumours.iter_mut().find(|known| known.name.is_some() && known.name == tumour.name) {
@@ -73,7 +78,9 @@ impl<const REQUIRED: bool> Tumours<REQUIRED> {
             }
         }
         let layout = if interleaved { Layout::Interleaved } else { Layout::Pairs };
-        let of = |sample, files| Lane::from_files(sample, files, layout).map_err(|e| Usage(e.to_string()));
+        let of = |sample, files| {
+            Lane::from_files(sample, files, layout, options).map_err(|e| Usage(e.to_string()))
+        };
         let mut lanes = of(NORMAL, normal)?;
         for (sample, tumour) in (TUMOUR..).zip(&tumours) {
             lanes.extend(of(sample, &tumour.files)?);
@@ -97,7 +104,7 @@ impl<const REQUIRED: bool> clap::FromArgMatches for Tumours<REQUIRED> {
 impl<const REQUIRED: bool> clap::Args for Tumours<REQUIRED> {
     fn augment_args(command: Command) -> Command {
         let arg =
-            Arg::new(ID).long(ID).alias("tumour").value_name("FASTQ").num_args(1..).action(ArgAction::Append);
+            Arg::new(ID).long(ID).alias("tumour").value_name("READS").num_args(1..).action(ArgAction::Append);
         let arg = arg.value_parser(value_parser!(OsString)).help_heading("Input").help(HELP);
         command.arg(if REQUIRED { arg.required(true) } else { arg.required_unless_present("genome") })
     }

@@ -9,7 +9,7 @@ use genuma_kmers::{CountStats, NodeShare, Sorted};
 use genuma_reads::dna;
 use genuma_work::clock::{UnitCost, process_cost};
 use genuma_work::publish::{AtomicFile, Set};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Named;
 use crate::failure::Usage;
@@ -162,7 +162,14 @@ impl<const S: usize> Outcome<'_, S> {
     }
 
     /// Writes what was done to a file of `set`.
-    pub fn json(&self, path: &Path, samples: &[Named], wall: Duration, set: &mut Set) -> anyhow::Result<()> {
+    pub fn json(
+        &self,
+        path: &Path,
+        samples: &[Named],
+        aligned: Value,
+        wall: Duration,
+        set: &mut Set,
+    ) -> anyhow::Result<()> {
         let Outcome { note, stats, shares, written, costs, .. } = self;
         let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
             .map(|((name, files), (bases, kmers))| {
@@ -182,6 +189,7 @@ impl<const S: usize> Outcome<'_, S> {
             "min_count": note.min_count,
             "min_base_quality": note.min_base_quality,
             "samples": samples,
+            "aligned": aligned,
             "distinct": stats.distinct,
             "written": { "kmers": written.entries, "bytes": written.bytes },
             "bins": stats.bins,

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_reads::{Error, Lane, Layout, Meter, NORMAL, check_lanes, for_each_batch, shards};
+use genuma_reads::{AlignedOptions, Error, Lane, Layout, Meter, NORMAL, check_lanes, for_each_batch, shards};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args_os().skip(1);
     let n: usize = args.next().and_then(|n| n.to_str()?.parse().ok()).ok_or("usage: shards N FILES")?;
     let files: Vec<PathBuf> = args.map(PathBuf::from).collect();
-    let lanes = Lane::from_files(NORMAL, &files, Layout::Pairs)?;
+    let lanes = Lane::from_files(NORMAL, &files, Layout::Pairs, &AlignedOptions::default())?;
     check_lanes(&lanes)?;
 
     let start = Instant::now();

@@ -1,16 +1,18 @@
-//! How fast reads come in: `throughput THREADS FILE_1 FILE_2 [FILE_1 FILE_2 ...]`.
+//! How fast reads come in: `throughput THREADS FILE_1 FILE_2 [FILE_1 FILE_2 ...]`, or files of BAM or CRAM; the reference of CRAM is what `REFERENCE` names.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_reads::{Error, Lane, Layout, Meter, NORMAL, check_lanes, for_each_batch};
+use genuma_reads::{AlignedOptions, Error, Genome, Lane, Layout, Meter, NORMAL, check_lanes, for_each_batch};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args_os().skip(1);
     let threads: usize =
         args.next().and_then(|t| t.to_str()?.parse().ok()).ok_or("usage: throughput THREADS FILES")?;
     let files: Vec<PathBuf> = args.map(PathBuf::from).collect();
-    let lanes = Lane::from_files(NORMAL, &files, Layout::Pairs)?;
+    let genome = Genome::of(std::env::var_os("REFERENCE").map(PathBuf::from));
+    let options = AlignedOptions { genome, ..AlignedOptions::default() };
+    let lanes = Lane::from_files(NORMAL, &files, Layout::Pairs, &options)?;
     check_lanes(&lanes)?;
 
     let (meter, start) = (Meter::default(), Instant::now());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::{Error, FileFault};
 use crate::fastq::{Stream, Terms};
-use crate::lane::Lane;
+use crate::lane::{Lane, LaneFiles};
 use crate::pipeline::check_first_batch;
 use crate::source::is_stdin;
 use crate::span::Span;
@@ -37,7 +37,7 @@ pub fn check_lanes_once(lanes: &[Lane]) -> Result<(), Error> {
 fn check(lanes: &[Lane], pipes: bool) -> Result<(), Error> {
     let meter = Meter::default();
     let (piped, regular): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|lane| pipes && lane.has_pipe());
-    for lane in &regular {
+    for lane in regular.iter().filter(|lane| !matches!(lane.files, LaneFiles::Aligned(_))) {
         for (path, span) in lane.parts() {
             Stream::open(path, &meter, &Terms::pairs(span)).map_err(|error| lane.located(error))?;
         }

@@ -22,6 +22,9 @@ pub enum Error {
     /// Writing failed; the message names the file.
     #[error(transparent)]
     Named(io::Error),
+    /// What waits on the disk cannot be written or read.
+    #[error(transparent)]
+    Spill(#[from] genuma_work::spill::Error),
     /// A file as a whole is not usable.
     #[error("{}: {fault}", path.display())]
     File {
@@ -30,7 +33,7 @@ pub enum Error {
         /// What is wrong with it.
         fault: FileFault,
     },
-    /// A FASTQ record is wrong.
+    /// A FASTQ or BAM record is wrong.
     #[error("{}: record {record}{}: {fault}", path.display(), after(from))]
     Record {
         /// The file.
@@ -117,6 +120,59 @@ fn slice_from(from: &Option<Box<Offset>>) -> String {
 /// What can be wrong with a whole file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileFault {
+    /// BAM without the block that marks its end, or CRAM without the container.
+    #[error("has no end-of-file block: it is truncated, copy or make it again")]
+    NoEnd,
+    /// CRAM of a version that is not read.
+    #[error("is CRAM {major}.{minor}, and 3.0 and 3.1 are read: write it again with samtools view -C")]
+    CramVersion {
+        /// Of the version.
+        major: u8,
+        /// Of the version.
+        minor: u8,
+    },
+    /// CRAM whose reads lie as differences from a reference that was not given.
+    #[error("is CRAM that cannot be read without its reference: give that with --reference")]
+    NoReference,
+    /// A sequence that CRAM needs is not in the reference.
+    #[error("the reference {} has no sequence \"{name}\": give the one that the file was written against", reference.display())]
+    ReferenceLacks {
+        /// The FASTA file.
+        reference: PathBuf,
+        /// The sequence.
+        name: String,
+    },
+    /// A sequence of the reference has another length than CRAM says.
+    #[error(
+        "sequence \"{name}\" of the reference {} has {is} bases and not {was}: give the one that the file was written against, and see that its index (.fai) is its own", reference.display()
+    )]
+    ReferenceLength {
+        /// The FASTA file.
+        reference: PathBuf,
+        /// The sequence.
+        name: String,
+        /// Its length, ...
+        is: usize,
+        /// ... and that in the file.
+        was: usize,
+    },
+    /// The reference has other bases than CRAM was written against.
+    #[error(
+        "was written against another reference (their sums differ at record {record}): give the very one"
+    )]
+    ReferenceDiffers {
+        /// Number of a record, from 1.
+        record: u64,
+    },
+    /// The header of BAM or CRAM is damaged.
+    #[error("its header is damaged ({0}): copy or make the file again")]
+    Header(&'static str),
+    /// A read whose bases have no qualities.
+    #[error("read \"{name}\" has no qualities: give reads with qualities")]
+    NoQualities {
+        /// Name of its template.
+        name: String,
+    },
     /// No byte in it, or a gzip file of nothing.
     #[error("is empty: give a file with at least one record")]
     Empty,
@@ -150,9 +206,25 @@ pub enum FileFault {
     Changed(Offset),
 }
 
-/// What can be wrong with a FASTQ record.
+/// What can be wrong with a FASTQ or BAM record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordFault {
+    /// CRAM is damaged; what the decoder says.
+    #[error("damaged CRAM data ({0}): copy or make the file again")]
+    Corrupt(String),
+    /// A BAM record is not what the specification says.
+    #[error("is damaged ({0}): copy or make the file again")]
+    Damaged(&'static str),
+    /// Two primary records of a name are the same read of it.
+    #[error(
+        "\"{name}\" is read {number}, as an earlier record of that name is: each read may have one primary record, and files whose reads share names must not be merged"
+    )]
+    SameRead {
+        /// Name of the template.
+        name: String,
+        /// 1 or 2.
+        number: char,
+    },
     /// The compressed stream ends too early.
     #[error("the gzip data end before their end: the file is truncated, copy or make it again")]
     GzipTruncated,

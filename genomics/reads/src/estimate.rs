@@ -6,7 +6,8 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::lane::Lane;
+use crate::aligned::{self, Aligned};
+use crate::lane::{Lane, LaneFiles};
 use crate::packed_read::packed_bytes;
 use crate::source::is_regular;
 use crate::span::{Offset, Span};
@@ -55,7 +56,11 @@ impl Estimate {
             each.resize(each.len().max(usize::from(lane.sample) + 1), Estimate::default());
             for (path, span) in lane.parts().filter(|(path, _)| is_regular(path).unwrap_or(false)) {
                 let own = &mut each[usize::from(lane.sample)];
-                *own = [*own, of_file(path, span, look)].into_iter().sum();
+                let known = match &lane.files {
+                    LaneFiles::Aligned(aligned) => of_aligned(aligned, look),
+                    _ => None,
+                };
+                *own = [*own, known.unwrap_or_else(|| of_file(path, span, look))].into_iter().sum();
             }
         }
         each
@@ -75,6 +80,19 @@ impl std::iter::Sum for Estimate {
             copied: sum.copied + own.copied,
         })
     }
+}
+
+/// By the first records of a file of aligned reads; `None` when there are none.
+fn of_aligned(of: &Aligned, look: u64) -> Option<Estimate> {
+    let size = of.path.metadata().ok()?.len();
+    // What is read ahead of what is looked at counts little then.
+    let [reads, bases, copied, used] = aligned::estimate(of, 4 * look)?;
+    let scaled = |n: u64| (n as f64 * size as f64 / used.max(1) as f64) as u64;
+    (reads > 0).then(|| Estimate {
+        bases: scaled(bases),
+        reads: scaled(reads),
+        copied: scaled(copied + reads * NUMBERS),
+    })
 }
 
 /// By the first `look` bytes of the text of a regular file, or of a stretch of one.
@@ -248,7 +266,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
-    use crate::lane::{LaneFiles, TUMOUR};
+    use crate::lane::TUMOUR;
 
     /// A text of `n` reads of 40 to 139 bases.
     fn fastq(n: u64) -> (String, Estimate) {

@@ -219,8 +219,12 @@ fn damaged(path: &Path, record: u64, damage: Damage) -> Error {
 /// Formats that are often given by mistake.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
-        [b'B', b'A', b'M', 1, ..] => Some(("a BAM file", "turn it into FASTQ with samtools fastq")),
-        [b'C', b'R', b'A', b'M', ..] => Some(("a CRAM file", "turn it into FASTQ with samtools fastq")),
+        [b'B', b'A', b'M', 1, ..] => {
+            Some(("BAM", "of pipes, and here, only FASTQ is read: turn it into that with samtools fastq"))
+        }
+        [b'C', b'R', b'A', b'M', ..] => {
+            Some(("CRAM", "of pipes, and here, only FASTQ is read: turn it into that with samtools fastq"))
+        }
         [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
         [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
             Some(("a SAM file", "turn it into FASTQ with samtools fastq"))

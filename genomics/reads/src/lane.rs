@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::aligned::{Aligned, AlignedOptions, Tally};
 use crate::error::Error;
 use crate::source::{is_regular, is_stdin};
 use crate::span::Span;
@@ -29,7 +30,7 @@ pub struct Lane {
     pub slice: Option<Slice>,
 }
 
-/// The files of a lane: FASTQ, plain or gzip.
+/// The files of a lane: FASTQ, plain or gzip, BAM or CRAM.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaneFiles {
     /// Read 1 and read 2 in two files, in the same order.
@@ -38,6 +39,8 @@ pub enum LaneFiles {
     Interleaved(PathBuf),
     /// Reads whose mates do not matter: each comes as a pair whose second read is empty.
     Single(PathBuf),
+    /// Reads that were aligned, with their mates wherever these are in the file. Those without mates come as pairs of which one read is empty.
+    Aligned(Aligned),
 }
 
 /// A stretch of each file of a lane, which together hold some of its reads or pairs. See [`shards`](crate::shards).
@@ -56,6 +59,8 @@ pub enum Layout {
     Pairs,
     /// One file a lane.
     Interleaved,
+    /// One file a lane, of reads without mates.
+    Single,
 }
 
 impl Lane {
@@ -64,26 +69,37 @@ impl Lane {
         Lane { sample, files, slice: None }
     }
 
-    /// The lanes of one sample from the list of files a user gave.
+    /// The lanes of one sample from the list of files a user gave: files of aligned reads are a lane each, by what is in them, and the others as `layout` says.
     ///
     /// # Errors
-    /// No file, or an odd number of files for [`Layout::Pairs`].
-    pub fn from_files(sample: u8, files: &[PathBuf], layout: Layout) -> Result<Vec<Lane>, Error> {
+    /// No file, or an odd number of files for [`Layout::Pairs`], not counting those of aligned reads.
+    pub fn from_files(
+        sample: u8,
+        files: &[PathBuf],
+        layout: Layout,
+        options: &AlignedOptions,
+    ) -> Result<Vec<Lane>, Error> {
         if files.is_empty() {
             return Err(Error::NoFiles { sample: if sample == NORMAL { "normal" } else { "tumour" } });
         }
-        match layout {
-            Layout::Interleaved => {
-                Ok(files.iter().map(|f| Lane::whole(sample, LaneFiles::Interleaved(f.clone()))).collect())
-            }
-            Layout::Pairs => files
-                .chunks(2)
-                .map(|two| match two {
-                    [one, two] => Ok(Lane::whole(sample, LaneFiles::Pair(one.clone(), two.clone()))),
-                    odd => Err(Error::Odd { path: odd[0].clone() }),
-                })
-                .collect(),
+        let mut lanes = Vec::new();
+        let mut files = files.iter();
+        while let Some(file) = files.next() {
+            let of = if Aligned::is(file) {
+                LaneFiles::Aligned(Aligned::new(file, options.clone()))
+            } else {
+                match layout {
+                    Layout::Interleaved => LaneFiles::Interleaved(file.clone()),
+                    Layout::Single => LaneFiles::Single(file.clone()),
+                    Layout::Pairs => match files.next() {
+                        Some(mates) if !Aligned::is(mates) => LaneFiles::Pair(file.clone(), mates.clone()),
+                        _ => return Err(Error::Odd { path: file.clone() }),
+                    },
+                }
+            };
+            lanes.push(Lane::whole(sample, of));
         }
+        Ok(lanes)
     }
 
     /// The files of the lane, one or two.
@@ -96,6 +112,7 @@ impl Lane {
         let (one, two) = match &self.files {
             LaneFiles::Pair(one, two) => (one, Some(two)),
             LaneFiles::Interleaved(one) | LaneFiles::Single(one) => (one, None),
+            LaneFiles::Aligned(aligned) => (&aligned.path, None),
         };
         std::iter::once(one).chain(two).map(PathBuf::as_path).zip(self.spans())
     }
@@ -113,8 +130,16 @@ impl Lane {
         self.parts().map(|(path, span)| bytes_of(path, span)).sum()
     }
 
+    /// What there was in its file of aligned reads, once that was read to its end.
+    pub fn tally(&self) -> Option<&Tally> {
+        match &self.files {
+            LaneFiles::Aligned(aligned) => aligned.tally(),
+            _ => None,
+        }
+    }
+
     /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
-    pub(crate) fn has_pipe(&self) -> bool {
+    pub fn has_pipe(&self) -> bool {
         self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
     }
 

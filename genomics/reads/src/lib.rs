@@ -1,8 +1,6 @@
 //! Reads in. Modules in the order data flows through them.
 mod span;
 
-mod lane;
-
 mod source;
 
 mod bgzf;
@@ -18,6 +16,10 @@ mod read_batch;
 pub mod packed;
 
 pub mod packed_read;
+
+mod aligned;
+
+mod lane;
 
 mod trim;
 
@@ -41,6 +43,7 @@ mod error;
 
 pub use genuma_work::Meter;
 
+pub use aligned::{Aligned, AlignedOptions, Genome, Tally};
 pub use batch::{Mate, Pair, PairBatch};
 pub use check::{check_lanes, check_lanes_once};
 pub use error::{Error, FileFault, LineFault, NameFault, RecordFault, Shown};

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
+use crate::aligned::{self, Crew};
 use crate::batch::PairBatch;
 use crate::error::Error;
 use crate::fastq::{Block, Limit, Stream, Terms, pair_up, pair_up_interleaved, pair_up_single};
@@ -45,8 +46,10 @@ where
         meter.expect_bytes(lane.bytes()?);
     }
     let (pipes, stop) = Stop::new()?;
-    let sources: Vec<Source<'_>> =
-        lanes.iter().map(|lane| Source::new(lane, meter, Some(pipes.clone()))).collect();
+    let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
+    let crew = Crew::of(threads, aligned);
+    let source = |lane| Source::new(lane, meter, Some(pipes.clone()), crew);
+    let sources: Vec<Source<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
 
     let worker = |id: usize| {
@@ -61,7 +64,7 @@ where
                 if stop.now() && lanes[lane].has_pipe() {
                     break;
                 }
-                Failure { lane, record: hands.blocks[0].before(), error }.report(&failure);
+                Failure { lane, record: hands.before(), error }.report(&failure);
                 break;
             }
         }
@@ -70,13 +73,17 @@ where
     let states = parallel::workers(threads, worker);
     match lock(&failure).take() {
         Some(failure) => Err(failure.error),
-        None => Ok(states),
+        None => {
+            sources.into_iter().for_each(Source::finish);
+            Ok(states)
+        }
     }
 }
 
 /// Reads a lane's first batch for what may be wrong with it.
 pub(crate) fn check_first_batch(lane: &Lane) -> Result<(), Error> {
-    Source::new(lane, &Meter::default(), None).fetch(&mut Hands::default()).map(|_| ())
+    let meter = Meter::default();
+    Source::new(lane, &meter, None, Crew::of(1, 1))?.fetch(&mut Hands::default()).map(|_| ())
 }
 
 /// An error and where in the input it was met.
@@ -102,12 +109,22 @@ impl<E> Failure<E> {
 #[derive(Default)]
 struct Hands {
     blocks: [Block; 2],
+    aligned: aligned::Hands,
     batch: PairBatch,
+}
+
+impl Hands {
+    /// Records of the lane before those in hand.
+    fn before(&self) -> u64 {
+        self.blocks[0].before().max(self.aligned.before())
+    }
 }
 
 /// One lane being read by several workers.
 struct Source<'a> {
     lane: &'a Lane,
+    /// Where it is of aligned reads; the rest is then idle.
+    aligned: Option<aligned::Source<'a>>,
     meter: &'a Meter,
     first: Mutex<First<'a>>,
     /// The file of read 2; absent before it is opened and when mates are interleaved.
@@ -124,8 +141,25 @@ enum First<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(lane: &'a Lane, meter: &'a Meter, pipes: Option<Arc<PipeReader>>) -> Self {
-        Source { lane, meter, first: Mutex::new(First::Unopened), second: Mutex::new(None), pipes }
+    fn new(
+        lane: &'a Lane,
+        meter: &'a Meter,
+        pipes: Option<Arc<PipeReader>>,
+        crew: Crew,
+    ) -> Result<Self, Error> {
+        let aligned = match &lane.files {
+            LaneFiles::Aligned(of) => Some(aligned::Source::new(of, lane.sample, meter, crew)?),
+            _ => None,
+        };
+        let (first, second) = (Mutex::new(First::Unopened), Mutex::new(None));
+        Ok(Source { lane, aligned, meter, first, second, pipes })
+    }
+
+    /// All workers have read the lane to its end.
+    fn finish(self) {
+        if let Some(aligned) = self.aligned {
+            aligned.finish();
+        }
     }
 
     fn terms(&self, span: Option<Span>) -> Terms {
@@ -154,7 +188,10 @@ impl<'a> Source<'a> {
     }
 
     fn read(&self, hands: &mut Hands) -> Result<bool, Error> {
-        let Hands { blocks, batch } = hands;
+        let Hands { blocks, aligned, batch } = hands;
+        if let Some(source) = &self.aligned {
+            return source.fetch(aligned, batch);
+        }
         batch.clear();
         batch.sample = self.lane.sample;
         if !self.cut(blocks)? {
@@ -164,6 +201,7 @@ impl<'a> Source<'a> {
             LaneFiles::Interleaved(path) => pair_up_interleaved(&mut blocks[0], path, batch)?,
             LaneFiles::Single(path) => pair_up_single(&mut blocks[0], path, batch)?,
             LaneFiles::Pair(one, two) => pair_up(blocks, [one, two], batch)?,
+            LaneFiles::Aligned(_) => {}
         }
         Ok(!batch.is_empty())
     }
@@ -185,7 +223,7 @@ impl<'a> Source<'a> {
         if !one.more {
             *first = First::Done;
         }
-        if let LaneFiles::Interleaved(_) | LaneFiles::Single(_) = self.lane.files {
+        if !matches!(self.lane.files, LaneFiles::Pair(..)) {
             return Ok(true);
         }
         let mut second = lock(&self.second);
@@ -204,6 +242,7 @@ impl<'a> Source<'a> {
         let [one, two] = self.lane.spans();
         let path = match &self.lane.files {
             LaneFiles::Interleaved(path) | LaneFiles::Single(path) => path,
+            LaneFiles::Aligned(aligned) => &aligned.path,
             LaneFiles::Pair(path, mates) => {
                 *lock(&self.second) = Some(Stream::open(mates, self.meter, &self.terms(two))?);
                 path

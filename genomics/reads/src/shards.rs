@@ -88,6 +88,9 @@ pub enum WhyUncut {
         "gzip that is not BGZF, which can only be read from its beginning: compress it with bgzip to have it cut"
     )]
     Gzip,
+    /// BAM or CRAM, whose mates may be anywhere in it.
+    #[error("aligned reads, whose mates may lie anywhere in the file")]
+    Aligned,
     /// FASTA, or anything else.
     #[error("not FASTQ")]
     NotFastq,
@@ -191,6 +194,9 @@ fn sliced(lane: &Lane, n: usize) -> Result<(Vec<Lane>, Option<WhyUncut>), Error>
     let whole = |why| Ok((vec![lane.clone()], why));
     if n == 1 {
         return whole(None);
+    }
+    if let LaneFiles::Aligned(_) = lane.files {
+        return whole(Some(WhyUncut::Aligned));
     }
     let mut parts = Vec::new();
     for (path, span) in lane.parts() {

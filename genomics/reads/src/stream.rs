@@ -9,6 +9,7 @@
 //! Each arrow has a fixed number of blocks or batches that go round in it, so memory is bounded and nothing is
 //! allocated once the buffers have grown.
 
+use std::cell::Cell;
 use std::io::{self, PipeWriter};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use crate::aligned::{self, Aligned, Crew, Template};
+use crate::batch::Mate;
 use crate::check::refuse_copies;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{BLOCK_BYTES, Block, Limit, Place, Record, Stream, Terms, check_mates};
@@ -27,7 +30,7 @@ use genuma_work::Meter;
 /// Blocks that go round between a file's reader and the pairing.
 const BLOCKS: usize = 4;
 
-/// Reads that lie together: FASTQ or FASTA, plain, gzip or BGZF; `-` is the standard input, and pipes are welcome.
+/// Reads that lie together: FASTQ or FASTA, plain, gzip or BGZF, where `-` is the standard input, and pipes are welcome; or BAM or CRAM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadLane {
     /// Reads without mates.
@@ -36,14 +39,27 @@ pub enum ReadLane {
     Pair(PathBuf, PathBuf),
     /// Read 1 and read 2 in turn in one file.
     Interleaved(PathBuf),
+    /// Reads that were aligned: mates in the order of the records that complete them, and batches of their own for reads without mates.
+    Aligned(Aligned),
 }
 
 impl ReadLane {
+    /// Whether it is read from something that cannot be read again; what cannot be looked at is none.
+    pub fn has_pipe(&self) -> bool {
+        self.paths().any(|path| is_regular(path).is_ok_and(|regular| !regular))
+    }
+
+    /// The file of aligned reads that it is of, if it is.
+    pub fn into_aligned(self) -> Option<Aligned> {
+        if let ReadLane::Aligned(aligned) = self { Some(aligned) } else { None }
+    }
+
     /// The files of the lane, one or two.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let (one, two) = match self {
             ReadLane::Pair(one, two) => (one, Some(two)),
             ReadLane::Single(one) | ReadLane::Interleaved(one) => (one, None),
+            ReadLane::Aligned(aligned) => (&aligned.path, None),
         };
         std::iter::once(one).chain(two).map(PathBuf::as_path)
     }
@@ -140,7 +156,7 @@ impl ReadStream {
     /// batches.
     ///
     /// # Errors
-    /// A file that is missing, unreadable, empty or not FASTQ or FASTA; a file given twice, be it under another name,
+    /// A file that is missing, unreadable, empty or not FASTQ, FASTA or BAM; a file given twice, be it under another name,
     /// as a link, or as a copy. What is wrong with pipes is told by [`ReadStream::fill`].
     pub fn open(lanes: &[ReadLane], options: StreamOptions) -> Result<Self, Error> {
         let (wake, stop) = io::pipe().map_err(Error::Named)?;
@@ -148,9 +164,11 @@ impl ReadStream {
         check(lanes, &access, &options.meter)?;
 
         let ahead = options.ahead.max(1);
-        let (filled, full) = sync_channel(ahead + 1);
-        let (empty, emptied) = sync_channel(ahead + 1);
-        for _ in 0..=ahead {
+        // Where reads with mates and others come among each other, two batches are filled at a time.
+        let filling = if lanes.iter().any(|lane| matches!(lane, ReadLane::Aligned(_))) { 2 } else { 1 };
+        let (filled, full) = sync_channel(ahead + filling);
+        let (empty, emptied) = sync_channel(ahead + filling);
+        for _ in 0..ahead + filling {
             empty.send(ReadBatch::new()).expect("its other end is here");
         }
         let lanes = lanes.to_vec();
@@ -216,12 +234,18 @@ impl Drop for ReadStream {
 /// Checks what can be checked without taking bytes from a pipe, and tells the meter the size of all files.
 fn check(lanes: &[ReadLane], access: &Access, meter: &Meter) -> Result<(), Error> {
     let paths = || lanes.iter().flat_map(ReadLane::paths);
+    let aligned: Vec<&Aligned> = (lanes.iter())
+        .filter_map(|lane| if let ReadLane::Aligned(aligned) = lane { Some(aligned) } else { None })
+        .collect();
     let terms = Terms::reads(access.clone());
     let (mut regular, mut pipes, mut bytes) = (Vec::new(), 0, 0);
     for path in paths() {
         let unreadable = |source| Error::Read { path: path.into(), source };
         if is_regular(path).map_err(unreadable)? {
-            Stream::open(path, &Meter::default(), &terms)?;
+            match aligned.iter().find(|aligned| aligned.path == path) {
+                Some(aligned) => aligned::check(aligned)?,
+                None => drop(Stream::open(path, &Meter::default(), &terms)?),
+            }
             regular.push((path, None));
             bytes += path.metadata().map_err(unreadable)?.len();
         } else {
@@ -265,9 +289,15 @@ impl Pairing {
         // One inflating thread beside a reader that then only waits for it would gain nothing.
         let each = self.options.inflaters / lane.paths().count();
         let inflaters = if each < 2 { 0 } else { each };
-        let terms = Terms::reads(Access { inflaters, ..self.access.clone() });
         let meter = self.options.meter.clone();
-        let mut output = Output::new(self, number, !matches!(lane, ReadLane::Single(_)))?;
+        let before = Cell::new(0);
+        if let ReadLane::Aligned(aligned) = lane {
+            let reader = aligned::Reader::open(aligned, meter, Crew::exactly(inflaters));
+            let made = reader.map_err(Halt::Failed).and_then(|reader| self.aligned(number, reader));
+            return made.map_err(|halt| self.tell(halt));
+        }
+        let terms = Terms::reads(Access { inflaters, ..self.access.clone() });
+        let mut output = Output::new(self, number, !matches!(lane, ReadLane::Single(_)), &before)?;
         thread::scope(|scope| {
             let open = |path| {
                 let (records, blocks, used) = Records::new(path);
@@ -280,12 +310,41 @@ impl Pairing {
                 ReadLane::Single(path) => open(path).and_then(|records| output.singles(records)),
                 ReadLane::Interleaved(path) => open(path).and_then(|records| output.interleaved(records)),
                 ReadLane::Pair(one, two) => open(one).and_then(|one| output.pairs(one, open(two)?)),
+                ReadLane::Aligned(_) => Ok(()),
             };
             // Told before the readers are joined: one that waits for a pipe goes on waiting until the owner of the
             // stream knows.
             made.map_err(|halt| self.tell(halt))
         })?;
         output.end()
+    }
+
+    /// Pairs as they come, and reads without mates in batches of their own.
+    fn aligned(&self, number: u32, mut reader: aligned::Reader<Arc<Meter>>) -> Result<(), Halt> {
+        let before = Cell::new(0);
+        let mut pairs = Output::new(self, number, true, &before)?;
+        let mut singles = None;
+        loop {
+            let more = reader.next(|Template { name, mates }| match mates {
+                [Some(one), Some(two)] => {
+                    [one, two].into_iter().for_each(|mate| pairs.push_aligned(name, mate));
+                    pairs.cut()
+                }
+                mates => {
+                    let singles = match &mut singles {
+                        Some(singles) => singles,
+                        none => none.insert(Output::new(self, number, false, &before)?),
+                    };
+                    mates.into_iter().flatten().for_each(|mate| singles.push_aligned(name, mate));
+                    singles.cut()
+                }
+            })?;
+            if !more {
+                break;
+            }
+        }
+        pairs.end()?;
+        singles.map_or(Ok(()), Output::end)
     }
 
     fn tell(&self, halt: Halt) -> Halt {
@@ -390,12 +449,12 @@ struct Output<'a> {
     lane: u32,
     paired: bool,
     /// Reads of the lane in earlier batches.
-    before: u64,
+    before: &'a Cell<u64>,
 }
 
 impl<'a> Output<'a> {
-    fn new(pairing: &'a Pairing, lane: u32, paired: bool) -> Result<Self, Halt> {
-        let mut output = Output { pairing, batch: ReadBatch::new(), lane, paired, before: 0 };
+    fn new(pairing: &'a Pairing, lane: u32, paired: bool, before: &'a Cell<u64>) -> Result<Self, Halt> {
+        let mut output = Output { pairing, batch: ReadBatch::new(), lane, paired, before };
         output.start()?;
         Ok(output)
     }
@@ -404,14 +463,15 @@ impl<'a> Output<'a> {
     fn start(&mut self) -> Result<(), Halt> {
         self.batch = self.pairing.emptied.recv().map_err(|_| Halt::Dropped)?;
         self.batch.clear();
-        (self.batch.lane, self.batch.paired, self.batch.before) = (self.lane, self.paired, self.before);
+        (self.batch.lane, self.batch.paired) = (self.lane, self.paired);
         Ok(())
     }
 
     /// Hands the batch over.
     fn hand_over(&mut self) -> Result<(), Halt> {
-        let batch = std::mem::take(&mut self.batch);
-        self.before += batch.len() as u64;
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.before = self.before.get();
+        self.before.set(batch.before + batch.len() as u64);
         let meter = &self.pairing.options.meter;
         meter.add_reads(batch.len() as u64);
         if self.paired {
@@ -438,6 +498,10 @@ impl<'a> Output<'a> {
         let (name, comment) =
             if self.pairing.options.whole_headers { (header, &b""[..]) } else { (name, comment) };
         self.batch.push(ReadRef { name, comment, seq: mate.seq, qual: mate.qual });
+    }
+
+    fn push_aligned(&mut self, name: &[u8], mate: Mate<'_>) {
+        self.batch.push(ReadRef { name, comment: b"", seq: mate.seq, qual: mate.qual });
     }
 
     fn push_mates(&mut self, places: [Place<'_>; 2]) -> Result<(), Halt> {

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use common::{Folder, bgzf, fastq, gzip, gzip_members, interleave};
-use genuma_reads::{Error, Lane, LaneFiles, Layout, Meter, NORMAL, TUMOUR, check_lanes, for_each_batch};
+use genuma_reads::{
+    AlignedOptions, Error, Lane, LaneFiles, Layout, Meter, NORMAL, TUMOUR, check_lanes, for_each_batch,
+};
 
 type Seen = BTreeSet<(u8, Vec<u8>, [Vec<u8>; 4])>;
 
@@ -71,7 +73,8 @@ fn packing_and_threads_do_not_show() {
             );
         }
         let both = folder.write(&format!("{name}_both"), pack(&interleave(&mates[0], &mates[1])));
-        let lanes = Lane::from_files(TUMOUR, &[both], Layout::Interleaved).unwrap();
+        let lanes =
+            Lane::from_files(TUMOUR, &[both], Layout::Interleaved, &AlignedOptions::default()).unwrap();
         assert_eq!(read(&lanes, 3), expected, "{name}, interleaved");
     }
 }

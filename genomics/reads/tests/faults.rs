@@ -6,8 +6,8 @@ use std::path::Path;
 
 use common::{Folder, bgzf, fastq, gzip, interleave};
 use genuma_reads::{
-    Cut, Error, Lane, LaneFiles, Layout, Meter, NORMAL, ReadBatch, ReadLane, ReadStream, StreamOptions,
-    TUMOUR, check_lanes, for_each_batch,
+    AlignedOptions, Cut, Error, Lane, LaneFiles, Layout, Meter, NORMAL, ReadBatch, ReadLane, ReadStream,
+    StreamOptions, TUMOUR, check_lanes, for_each_batch,
 };
 
 /// The message, with the test folder's name taken out.
@@ -32,6 +32,7 @@ fn reading(folder: &Folder, files: LaneFiles) -> String {
         LaneFiles::Pair(one, two) => ReadLane::Pair(one, two),
         LaneFiles::Interleaved(one) => ReadLane::Interleaved(one),
         LaneFiles::Single(one) => ReadLane::Single(one),
+        LaneFiles::Aligned(aligned) => ReadLane::Aligned(aligned),
     };
     let text = worked_on(folder, files);
     for inflaters in [1, 4] {
@@ -256,8 +257,9 @@ fn gzip_that_is_damaged() {
 }
 
 fn checking(folder: &Folder, files: &[&Path]) -> String {
-    let files: Vec<_> = files.iter().map(|f| f.to_path_buf()).collect();
-    said(folder, check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap()).expect_err("not fit"))
+    let pair = |files: &[&Path]| LaneFiles::Pair(files[0].into(), files[1].into());
+    let lanes: Vec<Lane> = files.chunks(2).map(|files| Lane::whole(TUMOUR, pair(files))).collect();
+    said(folder, check_lanes(&lanes).expect_err("not fit"))
 }
 
 #[test]
@@ -268,9 +270,17 @@ fn files_that_are_not_fit() {
         ("e.fq", b"", "is empty: give a file with at least one record"),
         ("e.fq.gz", &gzip(b""), "is empty: give a file with at least one record"),
         ("e.bgzf", &bgzf(b""), "is empty: give a file with at least one record"),
-        ("r.bam", &bgzf(b"BAM\x01rest"), "is a BAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
+        (
+            "r.bam",
+            &bgzf(b"BAM\x01rest"),
+            "is BAM, not FASTQ: of pipes, and here, only FASTQ is read: turn it into that with samtools fastq",
+        ),
         ("r.sam", b"@HD\tVN:1.6\n", "is a SAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
-        ("r.cram", b"CRAM\x03", "is a CRAM file, not FASTQ: turn it into FASTQ with samtools fastq"),
+        (
+            "r.cram",
+            b"CRAM\x03",
+            "is CRAM, not FASTQ: of pipes, and here, only FASTQ is read: turn it into that with samtools fastq",
+        ),
         ("r.fa", b">r\nACGT\n", "is a FASTA file, not FASTQ: give reads with qualities"),
         (
             "r.fq.bz2",
@@ -344,7 +354,8 @@ fn files_given_twice() {
     let other = folder.write("other.fq", text);
     let files = [one.clone(), other];
     assert_eq!(one.metadata().unwrap().len(), files[1].metadata().unwrap().len());
-    check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap()).unwrap();
+    check_lanes(&Lane::from_files(TUMOUR, &files, Layout::Pairs, &AlignedOptions::default()).unwrap())
+        .unwrap();
     // The same file as tumour and as normal.
     let lanes = [NORMAL, TUMOUR].map(|sample| Lane::whole(sample, LaneFiles::Pair(one.clone(), two.clone())));
     assert_eq!(
@@ -357,17 +368,18 @@ fn files_given_twice() {
 fn lists_of_files() {
     let files: Vec<_> = ["a_1", "a_2", "b_1"].map(Into::into).into();
     assert_eq!(
-        Lane::from_files(TUMOUR, &files, Layout::Pairs).unwrap_err().to_string(),
+        Lane::from_files(TUMOUR, &files, Layout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
         "b_1: has no mate file: give the files of read 1 and read 2 in turn, or say that mates are interleaved"
     );
     assert_eq!(
-        Lane::from_files(NORMAL, &[], Layout::Pairs).unwrap_err().to_string(),
+        Lane::from_files(NORMAL, &[], Layout::Pairs, &AlignedOptions::default()).unwrap_err().to_string(),
         "no reads given for the normal sample: name at least one lane of FASTQ files"
     );
-    let interleaved = Lane::from_files(TUMOUR, &files, Layout::Interleaved).unwrap();
+    let interleaved =
+        Lane::from_files(TUMOUR, &files, Layout::Interleaved, &AlignedOptions::default()).unwrap();
     assert_eq!(interleaved.len(), 3);
     assert!(interleaved.iter().all(|lane| lane.sample == TUMOUR && lane.paths().count() == 1));
-    let pairs = Lane::from_files(NORMAL, &files[..2], Layout::Pairs).unwrap();
+    let pairs = Lane::from_files(NORMAL, &files[..2], Layout::Pairs, &AlignedOptions::default()).unwrap();
     assert_eq!(pairs, [Lane::whole(NORMAL, LaneFiles::Pair("a_1".into(), "a_2".into()))]);
 }
 

@@ -23,7 +23,7 @@ use genuma_pair::marks::facts::{Known, Reads};
 use genuma_pair::marks::{Marks, MarksTally};
 use genuma_pair::sampled::{SampleParams, Sampled};
 use genuma_reads::copy::{self, Copied, Copying, Recorder};
-use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Trimmed};
+use genuma_reads::{Estimate, Lane, Pair, TUMOUR, Tally, Trimmed};
 use genuma_work::spill::{self, ObjectFile};
 use genuma_work::unit::{self, Store};
 use genuma_work::{Meter, Watch};
@@ -188,12 +188,7 @@ struct Recording<'a, 'b> {
 
 impl<'a, 'b> Recording<'a, 'b> {
     /// Where so many pairs of each sample are expected.
-    fn new(
-        k: u32,
-        expected: &[u64],
-        copying: Option<&'a Copying>,
-        samplings: Option<&'b Samplings>,
-    ) -> Self {
+    fn new(k: u32, expected: &[u64], copying: Option<&'a Copying>, samplings: Option<&'b Samplings>) -> Self {
         let (spelling, observer) = (Spelling::new(k, expected.len()), Observer::expecting(expected));
         let (recorder, samplers) = (copying.map(Copying::recorder), samplings.map(Samplings::samplers));
         Recording { spelling, observer, recorder, samplers }
@@ -205,6 +200,8 @@ impl<'a, 'b> Recording<'a, 'b> {
 struct Told {
     trimmed: Vec<Trimmed>,
     libraries: Vec<LibraryTally>,
+    /// What there was in files of aligned reads of each sample.
+    aligned: Vec<Tally>,
 }
 
 impl Counts {
@@ -216,20 +213,26 @@ impl Counts {
 
 impl Told {
     fn of(samples: usize) -> Told {
-        Told { trimmed: vec![Trimmed::default(); samples], libraries: vec![LibraryTally::default(); samples] }
+        let (trimmed, aligned) = (vec![Trimmed::default(); samples], vec![Tally::default(); samples]);
+        Told { trimmed, libraries: vec![LibraryTally::default(); samples], aligned }
     }
 
     fn add(&mut self, other: &Told) {
         self.trimmed.iter_mut().zip(&other.trimmed).for_each(|(sum, part)| sum.add(part));
         self.libraries.iter_mut().zip(&other.libraries).for_each(|(sum, part)| sum.add(part));
+        self.aligned.iter_mut().zip(&other.aligned).for_each(|(sum, part)| sum.add(part));
     }
 }
 
-/// What all threads say, and where they have recorded pairs.
-fn told<'a>(recordings: Vec<Recording<'a, '_>>, samples: usize) -> (Told, Vec<Recorder<'a>>) {
+/// What all threads say, and where they have recorded pairs, when all lanes were read.
+fn told<'a>(recordings: Vec<Recording<'a, '_>>, lanes: &[Lane], samples: usize) -> (Told, Vec<Recorder<'a>>) {
     let (mut told, mut recorders) = (Told::of(samples), Vec::new());
+    for (lane, tally) in lanes.iter().filter_map(|lane| Some((lane, lane.tally()?))) {
+        told.aligned[usize::from(lane.sample)].add(tally);
+    }
     for Recording { spelling, observer, recorder, .. } in recordings {
-        told.add(&Told { trimmed: spelling.trimmed().collect(), libraries: observer.finish() });
+        let (trimmed, libraries) = (spelling.trimmed().collect(), observer.finish());
+        told.add(&Told { trimmed, libraries, aligned: Vec::new() });
         recorders.extend(recorder);
     }
     (told, recorders)
@@ -336,6 +339,26 @@ pub const PICKS_PER_BASE: f64 = 1.2;
 /// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB for each tumour.
 const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
 
+/// Share of the scratch space that a packed copy of reads from pipes gets; the rest is for k-mers. A base takes 0.55 to 1.3 bytes of the one and up to 1.3 of the other.
+const PIPED_COPY: f64 = 0.45;
+/// Bytes of scratch space for each base of reads from pipes with which there surely is room.
+const PIPED: f64 = 2.6;
+
+/// Reads from a pipe are there once: their k-mers and their copy have to have room. Of so many bases, if all were read.
+fn no_room_for_pipe(bases: Option<u64>) -> Error {
+    let wanted = match bases {
+        Some(bases) => {
+            let gib = (bases as f64 * PIPED / f64::from(1 << 30)).ceil() as u64;
+            format!("for {bases} bases give --scratch {gib}G, and a work folder with that room")
+        }
+        None => "give more --scratch, 2.6 bytes a base, and a work folder with that room".to_owned(),
+    };
+    Error::Input(format!(
+        "reads from a pipe cannot be read again, and the scratch space has no room for their k-mers and a packed copy of them: {wanted}, or more --memory, \
+         or save the reads to files"
+    ))
+}
+
 /// What the units of partitions are called, before their labels.
 const UNIT: &str = "count-";
 
@@ -371,7 +394,12 @@ impl Counting<'_> {
         let mut unknown: u64 = loaded.iter().map(|share| share.unknown).sum();
         let held = each.into_iter().sum();
         let expected = Expected::of(&held, self.params.k);
-        let room = room_for_copy(&self.params, self.samples.len(), &expected, &held);
+        let piped = self.lanes.iter().any(Lane::has_pipe);
+        let room = match piped {
+            // Nobody knows how much there is.
+            true => Some((self.params.scratch as f64 * PIPED_COPY) as u64),
+            false => room_for_copy(&self.params, self.samples.len(), &expected, &held),
+        };
         let mut recorded = Recorded::NoRoom(held.copied);
         let mut whole = || {
             let Some(room) = room else { return Ok(self.part(Part::WHOLE, 0, None, beside)?.0) };
@@ -388,6 +416,7 @@ impl Counting<'_> {
                 unknown += share.unknown;
                 Ok(Fit::Counted(share))
             }
+            Err(Error::Kmers(genuma_kmers::Error::TooLarge { .. })) if piped => Err(no_room_for_pipe(None)),
             Err(Error::Kmers(genuma_kmers::Error::TooLarge { read, .. })) => Ok(Fit::TooLarge(read)),
             Err(error) => Err(error),
         };
@@ -397,7 +426,11 @@ impl Counting<'_> {
         let shares: Vec<Share> =
             loaded.into_iter().filter(|share| used.contains(&share.part)).chain(made).collect();
         let parts = shares.len() as u64;
-        self.join(sum(shares)?, parts, recorded)
+        let all = sum(shares)?;
+        if piped && !matches!(recorded, Recorded::Whole(_)) {
+            return Err(no_room_for_pipe(Some(all.read.bases.iter().sum())));
+        }
+        self.join(all, parts, recorded)
     }
 
     /// As many partitions as are expected to suffice.
@@ -500,7 +533,7 @@ impl Counting<'_> {
             },
             |kmers: &[u64; S]| select(rule.get_or_init(|| self.rule(kmers, unknown)), beside.marks),
         )?;
-        let (told, recorders) = told(recordings, self.samples.len());
+        let (told, recorders) = told(recordings, self.lanes, self.samples.len());
         let mut share = self.share(part, counted, told, rule.get(), beside.marks)?;
         share.looked = samplings.map_or_else(Vec::new, looked);
         self.leave_out_known(&mut share)?;
@@ -569,7 +602,7 @@ impl Counting<'_> {
         let expected = pairs_expected(&Estimate::by_sample(self.lanes), self.samples.len());
         let prepare = || Recording::new(self.params.k, &expected, Some(&copying), Some(&samplings));
         let (scattered, recordings) = Shard::scatter(self.lanes, grid, &self.params, &meter, prepare)?;
-        let (told, recorders) = told(recordings, self.samples.len());
+        let (told, recorders) = told(recordings, self.lanes, self.samples.len());
         let copied = copying.finish(recorders).map_err(genuma_kmers::Error::from)?;
         let shard = Shard::lay_down(scattered, grid, copying.file())?;
         Ok(Scattered { shard, copied, told, sampled: samplings.finish() })
@@ -663,7 +696,7 @@ impl Counting<'_> {
             spilled,
             marks,
             looked,
-            read: Read { bases, told: Told { trimmed, libraries }, .. },
+            read: Read { bases, told: Told { trimmed, libraries, aligned }, .. },
             ..
         } = all;
         let crowded = unknown > self.most_unknown();
@@ -684,6 +717,14 @@ impl Counting<'_> {
             let what =
                 "tumours beyond the first, of which contigs, sex and what is screened for are not told";
             ledger.left_out("count", what, others);
+        }
+        for (aligned, sample) in aligned.iter().zip((0..).map(|sample| self.samples.word(sample))) {
+            if aligned.records > 0 {
+                ledger.made("count", &format!("{sample}: records of aligned reads"), aligned.records);
+            }
+            for (what, n) in aligned.left_out() {
+                ledger.left_out("count", &format!("{sample}: {what}"), n);
+            }
         }
         for (trimmed, sample) in trimmed.iter().zip((0..).map(|sample| self.samples.word(sample))) {
             let mut made = |what: &str, n: u64| ledger.made("count", &format!("{sample}: {what}"), n);

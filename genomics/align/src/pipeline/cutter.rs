@@ -12,8 +12,8 @@ pub(super) struct Cutter {
     batch: ReadBatch,
     /// Reads of `batch` that are given out.
     at: usize,
-    /// The lane of the open block; none when the next read begins a block.
-    lane: Option<u32>,
+    /// The lane of the open block, and whether its reads have mates; none when the next read begins a block.
+    open: Option<(u32, bool)>,
     /// What the open block has: bases and reads.
     held: (u64, u64),
 }
@@ -31,7 +31,7 @@ pub(super) enum Part {
 impl Cutter {
     /// Over a stream of which `first` was taken already.
     pub(super) fn new(stream: ReadStream, first: ReadBatch, cuts: Vec<Cut>) -> Self {
-        Cutter { stream, cuts, batch: first, at: 0, lane: None, held: (0, 0) }
+        Cutter { stream, cuts, batch: first, at: 0, open: None, held: (0, 0) }
     }
 
     /// Fills a piece; none when there are no more reads.
@@ -40,24 +40,27 @@ impl Cutter {
         if !self.has_reads()? {
             return Ok(None);
         }
-        let lane = self.batch.lane;
-        let first = self.lane != Some(lane);
+        let own = (self.batch.lane, self.batch.paired);
+        let first = self.open != Some(own);
         if first {
-            (self.lane, self.held) = (Some(lane), (0, 0));
+            (self.open, self.held) = (Some(own), (0, 0));
         }
-        let part = match self.cuts[lane as usize] {
+        let part = match self.cuts[own.0 as usize] {
             Cut::Anywhere => {
                 self.take(piece, None);
                 Part::Whole
             }
             Cut::Blocks(limit) => Part::Some { first, last: self.take(piece, Some(limit)) },
             Cut::Whole(limit) => {
-                while !self.take(piece, Some(limit)) && self.has_reads()? && self.batch.lane == lane {}
+                while !self.take(piece, Some(limit))
+                    && self.has_reads()?
+                    && (self.batch.lane, self.batch.paired) == own
+                {}
                 Part::Whole
             }
         };
         if matches!(part, Part::Whole | Part::Some { last: true, .. }) {
-            self.lane = None;
+            self.open = None;
         }
         Ok(Some(part))
     }

@@ -151,9 +151,95 @@ pub fn as_pipes(lane: ReadLane) -> ReadLane {
         ReadLane::Single(one) => ReadLane::Single(pipe(one)),
         ReadLane::Pair(one, two) => ReadLane::Pair(pipe(one), pipe(two)),
         ReadLane::Interleaved(one) => ReadLane::Interleaved(pipe(one)),
+        ReadLane::Aligned(_) => panic!("aligned reads come from files"),
     }
 }
 
 pub fn make_fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A record of BAM, as far as it says what was read.
+#[derive(Debug, Clone)]
+pub struct Aligned {
+    pub name: Vec<u8>,
+    pub flags: u16,
+    /// As BAM has them: of a record with flag 0x10 those of the other strand.
+    pub seq: Vec<u8>,
+    /// Without offset; 0xff where there are none.
+    pub qual: Vec<u8>,
+    /// Operations of the alignment, as BAM has them.
+    pub cigar: Vec<u32>,
+}
+
+impl Aligned {
+    /// A read of a FASTQ record's lines, on the strand that the flags tell.
+    pub fn of(name: &[u8], flags: u16, seq: &[u8], qual: &[u8]) -> Aligned {
+        let mut qual: Vec<u8> = qual.iter().map(|qual| qual - b'!').collect();
+        let mut seq = seq.to_vec();
+        if flags & 0x10 != 0 {
+            qual.reverse();
+            let other = |base: &u8| match base {
+                b'A' => b'T',
+                b'C' => b'G',
+                b'G' => b'C',
+                b'T' => b'A',
+                other => *other,
+            };
+            seq = seq.iter().rev().map(other).collect();
+        }
+        Aligned { name: name.to_vec(), flags, seq, qual, cigar: Vec::new() }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend((-1i32).to_le_bytes());
+        bytes.extend((-1i32).to_le_bytes());
+        bytes.extend([self.name.len() as u8 + 1, 0]);
+        bytes.extend(4680u16.to_le_bytes());
+        bytes.extend((self.cigar.len() as u16).to_le_bytes());
+        bytes.extend(self.flags.to_le_bytes());
+        bytes.extend((self.seq.len() as u32).to_le_bytes());
+        bytes.extend([0xff; 8]);
+        bytes.extend([0; 4]);
+        bytes.extend(&self.name);
+        bytes.push(0);
+        self.cigar.iter().for_each(|operation| bytes.extend(operation.to_le_bytes()));
+        let code = |base: &u8| b"=ACMGRSVTWYHKDBN".iter().position(|b| b == base).unwrap() as u8;
+        bytes.extend(self.seq.chunks(2).map(|two| code(&two[0]) << 4 | two.get(1).map_or(0, code)));
+        bytes.extend(&self.qual);
+        // A tag.
+        bytes.extend(b"NMC\0");
+        [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
+    }
+}
+
+/// The text of a BAM file of a header and some records, before it is packed as BGZF.
+pub fn bam_text(records: &[Aligned]) -> Vec<u8> {
+    let mut text = b"BAM\x01".to_vec();
+    let header = b"@HD\tVN:1.6\n@SQ\tSN:one\tLN:1000\n";
+    text.extend((header.len() as u32).to_le_bytes());
+    text.extend(header);
+    text.extend([1, 0, 0, 0, 4, 0, 0, 0]);
+    text.extend(b"one\0");
+    text.extend(1000u32.to_le_bytes());
+    records.iter().for_each(|record| text.extend(record.bytes()));
+    text
+}
+
+/// The reads of two mate files as records, in the order of the files; every third pair has turned strands.
+pub fn as_records(mates: &[Vec<u8>; 2]) -> Vec<Aligned> {
+    let lines = mates.each_ref().map(|text| text.split(|&b| b == b'\n').collect::<Vec<_>>());
+    let mut records = Vec::new();
+    for i in 0..lines[0].len() / 4 {
+        for (mate, flags) in [(0, 0x41), (1, 0x81)] {
+            let [header, seq, _, qual] = [0, 1, 2, 3].map(|line| lines[mate][4 * i + line]);
+            let name = header[1..].split(|&b| b == b' ').next().unwrap();
+            let turned = if (i + mate) % 3 == 0 { 0x10 } else { 0 };
+            // Every fifth has failed quality control, which FASTQ does not tell.
+            let failed = if i % 5 == 0 { 0x200 } else { 0 };
+            records.push(Aligned::of(name, flags | turned | failed, seq, qual));
+        }
+    }
+    records
 }

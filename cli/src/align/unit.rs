@@ -1,0 +1,114 @@
+//! What the names of reads say of the unit that they were sequenced on: flowcell and lane, for read groups.
+
+use genuma_reads::{Cut, Error, ReadBatch, ReadLane, ReadStream, StreamOptions};
+
+/// Where reads were sequenced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Unit {
+    /// Flowcell and lane, or what stands for them.
+    id: String,
+    /// The same with the barcode, if there is one.
+    unit: String,
+    platform: &'static str,
+}
+
+impl Unit {
+    /// From the header of a read, without `@`: `instrument:run:flowcell:lane:tile:x:y` and `instrument:lane:tile:x:y` of Illumina (there may be more fields), and
+    /// `flowcellL1C001R0010000001` of MGI; then, after a blank, `1:N:0:barcode`.
+    fn of(header: &str) -> Option<Unit> {
+        let (name, comment) = header.split_once([' ', '\t']).unwrap_or((header, ""));
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let fields: Vec<&str> = name.split(':').collect();
+        let (id, platform) = match fields[..] {
+            [_, run, flowcell, lane, tile, _, _, ..] if [run, lane, tile].into_iter().all(number) => {
+                (format!("{flowcell}.{lane}"), "ILLUMINA")
+            }
+            [instrument, lane, tile, _, _] if number(lane) && number(tile) => {
+                (format!("{instrument}.{lane}"), "ILLUMINA")
+            }
+            [name] => {
+                let (flowcell, rest) =
+                    name.rsplit_once('C').and_then(|(before, _)| before.rsplit_once('L'))?;
+                let known = number(rest) && flowcell.len() > 4 && number(flowcell.get(1..)?);
+                (known.then(|| format!("{flowcell}.{rest}"))?, "DNBSEQ")
+            }
+            _ => return None,
+        };
+        let barcode = comment.split(':').nth(3).filter(|code| code.bytes().any(|b| b.is_ascii_alphabetic()));
+        let barcode = barcode.and_then(|code| code.split_whitespace().next());
+        let unit = barcode.map_or_else(|| id.clone(), |code| format!("{id}.{code}"));
+        Some(Unit { id, unit, platform })
+    }
+}
+
+/// Whether a read group has no identifier of its own.
+pub fn lacks_id(fields: &str) -> bool {
+    !fields.replace("\\t", "\t").split('\t').any(|field| field.starts_with("ID:"))
+}
+
+/// A read group's fields with identifier, platform and unit by the first read of a lane, where they are not given.
+///
+/// # Errors
+/// The reads cannot be read.
+pub fn completed(fields: &str, lane: &ReadLane) -> Result<Option<String>, Error> {
+    let Some(Unit { id, unit, platform }) = first_header(lane)?.as_deref().and_then(Unit::of) else {
+        return Ok(None);
+    };
+    let given = fields.replace("\\t", "\t");
+    let given = given.strip_prefix("@RG\t").unwrap_or(&given);
+    let own = [("ID", id.as_str()), ("PL", platform), ("PU", unit.as_str())];
+    let lacking = own.iter().filter(|(tag, _)| !given.split('\t').any(|f| f.starts_with(&format!("{tag}:"))));
+    let lacking = lacking.map(|(tag, value)| format!("{tag}:{value}"));
+    Ok(Some(lacking.chain(std::iter::once(given.to_owned())).collect::<Vec<_>>().join("\t")))
+}
+
+fn first_header(lane: &ReadLane) -> Result<Option<String>, Error> {
+    let options = StreamOptions { ahead: 1, whole_headers: true, ..StreamOptions::new(Cut::at_reads(1)) };
+    let (mut stream, mut batch) = (ReadStream::open(std::slice::from_ref(lane), options)?, ReadBatch::new());
+    stream.fill(&mut batch)?;
+    Ok(batch.iter().next().map(|read| String::from_utf8_lossy(read.name).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_flowcell_and_lane() {
+        let of = |header: &str| Unit::of(header).map(|unit| (unit.id, unit.unit, unit.platform));
+        let known = |id: &str, unit: &str, platform| Some((id.to_owned(), unit.to_owned(), platform));
+        assert_eq!(
+            of("A00123:45:HABCDXX:3:1101:1000:2000 1:N:0:ACGT+TTGA"),
+            known("HABCDXX.3", "HABCDXX.3.ACGT+TTGA", "ILLUMINA")
+        );
+        assert_eq!(of("A00123:45:HABCDXX:3:1101:1000:2000:UMI"), known("HABCDXX.3", "HABCDXX.3", "ILLUMINA"));
+        assert_eq!(of("A1:45:H:3:1101:1:2 1:N:0:1"), known("H.3", "H.3", "ILLUMINA"));
+        assert_eq!(
+            of("HWUSI-EAS100R:6:73:941:1973#0/1"),
+            known("HWUSI-EAS100R.6", "HWUSI-EAS100R.6", "ILLUMINA")
+        );
+        assert_eq!(of("V300012345L2C001R0010000001/1"), known("V300012345.2", "V300012345.2", "DNBSEQ"));
+        for header in ["", "SRR001.1 1 length=76", "read7", "LC", "t:n:1", "a:b:c:d:e:f:g", "CLASSIC"] {
+            assert_eq!(of(header), None, "{header}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reads.fq");
+        std::fs::write(&path, "@A:1:F:2:1101:1:1 1:N:0:AC\nA\n+\nI\n").unwrap();
+        let lane = ReadLane::Single(path.clone());
+        assert!(lacks_id("SM:me\\tLB:one") && !lacks_id("SM:me\\tID:x"));
+        assert_eq!(
+            completed("SM:me", &lane).unwrap().as_deref(),
+            Some("ID:F.2\tPL:ILLUMINA\tPU:F.2.AC\tSM:me")
+        );
+        assert_eq!(
+            completed("@RG\\tPL:OTHER\\tSM:me", &lane).unwrap().as_deref(),
+            Some("ID:F.2\tPU:F.2.AC\tPL:OTHER\tSM:me")
+        );
+        std::fs::write(&path, "@read\nA\n+\nI\n").unwrap();
+        assert_eq!(completed("SM:me", &lane).unwrap(), None);
+    }
+}
