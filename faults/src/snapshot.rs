@@ -88,7 +88,10 @@ fn without_measures(value: Value) -> Value {
             let kept = map.into_iter().filter(|(key, _)| !is_measured(key));
             Value::Object(kept.map(|(key, value)| (key, without_measures(value))).collect())
         }
-        Value::Array(list) => Value::Array(list.into_iter().map(without_measures).collect()),
+        Value::Array(list) => {
+            let kept = list.into_iter().filter(|value| !tells_copy(&value.to_string()));
+            Value::Array(kept.map(without_measures).collect())
+        }
         other => other,
     }
 }
@@ -102,7 +105,14 @@ fn without_times(page: &str) -> String {
     let (before, behind) = page.split_once(TIMELINE).unwrap_or((page, ""));
     let page = [before, behind.split_once("<section").map_or("", |(_, rest)| rest)].concat();
     let rows = page.replace("<tr", "\n<tr").replace("<div", "\n<div").replace("<p", "\n<p");
-    rows.lines().filter(|row| !row.contains("<dt>Command") && !tells_measure(row)).collect()
+    rows.lines()
+        .filter(|row| !row.contains("<dt>Command") && !tells_measure(row) && !tells_copy(row))
+        .collect()
+}
+
+/// Whether it tells whether there is a packed copy of the reads: without one, as where it cannot be written, the files are read again, and the ledger says so.
+fn tells_copy(text: &str) -> bool {
+    text.contains(" packed copy ")
 }
 
 /// Whether a number with a unit of time or memory stands in the text.
