@@ -52,6 +52,10 @@ pub struct Looked {
 /// Molecules at a place from which one that differs alone is wrong.
 const KNOWN: f64 = 5.0;
 
+/// How often shares that depend on each other are found anew at most, and what they differ by at most when that is done.
+const ROUNDS: usize = 5;
+const SAME: f64 = 0.001;
+
 /// Contamination of both samples; of two people each is all of another.
 fn mixtures(
     tally: &RootTally,
@@ -69,12 +73,22 @@ fn mixtures(
             Known { sample, usual: [own, beside], copies: copies[sample], het, lost: lost[sample], other };
         contamination(tally, &known)
     };
-    // Where both have a foreign person's alleles each hides some of the other's.
-    let alone = [0, 1].map(|s| of(s, 0.0));
-    [0, 1].map(|s| match alone[1 - s] {
-        Some(Contamination { share, .. }) if share.value > 0.0 => of(s, share.value),
-        _ => alone[s],
-    })
+    // Where both have a foreign person's alleles each hides some of the other's: the more of one is known, the more of the other is seen.
+    let mut known = [0.0; 2];
+    let mut found = [0, 1].map(|s| of(s, known[s]));
+    for _ in 0..ROUNDS {
+        let before = known;
+        for s in 0..2 {
+            let other = found[1 - s].map_or(0.0, |found| found.share.value);
+            if (other - known[s]).abs() >= SAME {
+                (known[s], found[s]) = (other, of(s, other));
+            }
+        }
+        if known == before {
+            break;
+        }
+    }
+    found
 }
 
 impl Looked {
