@@ -30,7 +30,7 @@ fn strategies_of_four_nodes_are_tried() {
          ./genuma run -o x.sam --json x.json -- $bwa 2>said || exit 1; sum
          sed 's/^/SAID /' said; echo \"JSON $(tr -d '\\n' <x.json)\"
          echo \"LEFT $(ls t | wc -l) $(grep -c genuma- /proc/mounts)\"";
-    let guest = Guest { nodes: 4, cpus: 1, memory: 384, more: &[] };
+    let guest = Guest { nodes: 4, cpus: 1, memory: 512, more: &[] };
     let Some(outcome) = guest.run("strategies_of_four_nodes_are_tried", &files, command) else { return };
     assert_eq!(outcome.status, 0, "{}", outcome.output);
 

@@ -74,7 +74,7 @@ fn the_index_is_where_it_was_asked_to_be() {
         ENGINES.join(" "),
         wishes.join(" ")
     );
-    let guest = Guest { nodes: 4, cpus: 2, memory: 384, more: &[("NUMAVM_SMT", "1")] };
+    let guest = Guest { nodes: 4, cpus: 2, memory: 512, more: &[("NUMAVM_SMT", "1")] };
     let Some(outcome) = guest.run("the_index_is_where_it_was_asked_to_be", &files, &command) else { return };
     assert_eq!(outcome.status, 0, "{}", outcome.output);
 

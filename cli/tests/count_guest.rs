@@ -32,7 +32,7 @@ fn bins_are_on_the_nodes_of_their_threads() {
            ./genuma count $with --json x.json -o x.tsv reads_1.fq reads_2.fq || exit 1; \
            echo \"JSON $(tr -d '\\n' <x.json)\"; echo \"MD5 $(md5sum <x.tsv)\"; \
          done";
-    let guest = Guest { nodes: 4, cpus: 2, memory: 384, more: &[] };
+    let guest = Guest { nodes: 4, cpus: 2, memory: 512, more: &[] };
     let Some(outcome) = guest.run("bins_are_on_the_nodes_of_their_threads", &files, command) else { return };
     assert_eq!(outcome.status, 0, "{}", outcome.output);
 

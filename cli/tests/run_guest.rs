@@ -119,7 +119,7 @@ fn instances_are_where_the_strategy_says() {
          done",
         STRATEGIES.join(" ")
     );
-    let guest = Guest { nodes: NODES as u32, cpus: CPUS as u32, memory: 384, more: &[] };
+    let guest = Guest { nodes: NODES as u32, cpus: CPUS as u32, memory: 512, more: &[] };
     let Some(outcome) = guest.run("instances_are_where_the_strategy_says", &files, &command) else { return };
     assert_eq!(outcome.status, 0, "{}", outcome.output);
 
