@@ -38,7 +38,7 @@ use crate::call::budget;
 use crate::failure::{Usage, must_be_folder};
 use crate::index::EngineName;
 use crate::progress::Progress;
-use crate::{aligned, command, machine, sizes, voice};
+use crate::{aligned, command, machine, multiqc, sizes, voice};
 use outcome::{Outcome, Placed, Seconds};
 use scoring::Scoring;
 
@@ -122,6 +122,9 @@ pub struct Args {
     /// Also write what was done, with times and places, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Also write what MultiQC shows of it, files that begin with this name: PREFIX_..._mqc.json
+    #[arg(long, value_name = "PREFIX", help_heading = "Output")]
+    multiqc: Option<PathBuf>,
 
     /// Aligner
     #[arg(long, value_enum, default_value_t = EngineName::Minibwa, help_heading = "Method")]
@@ -386,6 +389,7 @@ impl Run<'_> {
                 )
             })?;
         }
+        let sample = self.sample();
         let line = command::line();
         let command = Command { name: "genuma", version: env!("CARGO_PKG_VERSION"), line: &line };
         let header = header(one.contigs(), &self.groups, one.program(), command);
@@ -422,10 +426,21 @@ impl Run<'_> {
         if let Some(path) = &self.args.json {
             outcome.write(path, &mut set)?;
         }
+        if let Some(prefix) = &self.args.multiqc {
+            let sections = multiqc::of_alignment(&outcome.columns(sample));
+            multiqc::add(prefix, &sections, &mut set)?;
+        }
         set.publish()?;
         let out = self.args.out.as_deref().filter(|_| !matches!(self.target, Target::Stdout));
         info!("{}", outcome.line(out));
         Ok(())
+    }
+
+    /// Whose reads they are: what the first read group that says so calls the sample, else the file.
+    fn sample(&self) -> String {
+        let named = self.groups.iter().find_map(|group| group.field("SM"));
+        let file = || self.args.out.as_deref().unwrap_or(&self.args.reads[0]).file_stem();
+        named.map_or_else(|| file().unwrap_or_default().to_string_lossy().into_owned(), str::to_owned)
     }
 
     /// How records are sorted.

@@ -56,6 +56,7 @@ const LEAST_TUMOUR: u32 = 2;
 ///   supporting.bam   the reads behind the calls, with index (only with --reference)
 ///   summary.json     what was run, depths, counts, time and memory
 ///   report.html      the calls with their reads side by side: open it in a browser
+///   genuma_*_mqc.json  what MultiQC shows of it, if it is run over the folder
 ///
 /// The same reads and parameters give the same calls, byte for byte, whatever the threads, the
 /// memory, and the lanes that the reads are split into.

@@ -2,7 +2,7 @@
 
 mod words;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use tracing::info;
 
 use crate::call::tumours::Tumours;
 use crate::progress::Progress;
-use crate::{aligned, command, json, sizes, voice};
+use crate::{aligned, command, json, multiqc, sizes, voice};
 
 /// Say whether a tumour and a normal are a pair, before anything is called.
 ///
@@ -54,6 +54,9 @@ pub struct Args {
     /// Also write all facts as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Also write what MultiQC shows of it, files that begin with this name: PREFIX_..._mqc.json
+    #[arg(long, value_name = "PREFIX", help_heading = "Output")]
+    multiqc: Option<PathBuf>,
 
     /// Threads [default: all processors]
     #[arg(short, long, value_name = "N", value_parser = command::threads(), help_heading = "Resources")]
@@ -115,6 +118,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         text += &words::told(pair, &of.libraries, of.bases);
     }
     voice::print(text)?;
+    let mut set = Set::default();
     if let Some(path) = &args.json {
         let all = || checked.iter().zip(&pairs);
         let Some((first, pair)) = all().next() else { return Ok(()) };
@@ -132,10 +136,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             aligned: aligned::value(&lanes),
             others: all().zip(samples.tumours()).skip(1).map(other).collect(),
         };
-        let mut set = Set::default();
         json::add(path, &serde_json::to_value(&told)?, &mut set)?;
-        set.publish()?;
     }
+    if let Some(prefix) = &args.multiqc {
+        let folder = prefix.parent().unwrap_or(Path::new("."));
+        let looked: Vec<_> = checked.iter().map(|of| &of.libraries).zip(&pairs).collect();
+        multiqc::add(prefix, &multiqc::of_pairs(samples.names(), &looked, folder), &mut set)?;
+    }
+    set.publish()?;
     aligned::tell(&lanes);
     let cost = process_cost();
     info!("{:.1} s, {} of memory at most", start.elapsed().as_secs_f64(), sizes::show(cost.peak_bytes));

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use genuma_work::publish::Set;
 use genuma_work::{folder, signals};
 
-use crate::{aligned, command, sizes};
+use crate::{aligned, command, multiqc, sizes};
 use outputs::{Outcome, Target};
 use resume::Resumable;
 
@@ -86,6 +86,9 @@ pub struct Args {
     /// Also write what was done, with times and sizes, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
+    /// Also write what MultiQC shows of it, files that begin with this name: PREFIX_..._mqc.json
+    #[arg(long, value_name = "PREFIX", help_heading = "Output")]
+    multiqc: Option<PathBuf>,
 
     /// Length of k-mers in bases, 12 to 32
     #[arg(short, default_value_t = 31, value_name = "K", value_parser = value_parser!(u32).range(12..=32), help_heading = "Method")]
@@ -209,7 +212,12 @@ impl Args {
             check_lanes_once(&lanes)?
         }
         let folder = resume::folder(&params.work, &self.out);
-        let outputs = [&self.out].into_iter().chain(&self.histogram).chain(&self.json).map(PathBuf::as_path);
+        let outputs = [&self.out]
+            .into_iter()
+            .chain(&self.histogram)
+            .chain(&self.json)
+            .chain(&self.multiqc)
+            .map(PathBuf::as_path);
         let inputs = lanes.iter().flat_map(Lane::paths);
         folder::check_apart(&folder, inputs.chain(outputs)).map_err(|e| Usage(e.to_string()))?;
         if !self.resume {
@@ -258,6 +266,9 @@ impl Args {
         }
         if let Some(path) = &self.json {
             outcome.json(path, samples, aligned::value(lanes), start.elapsed(), &mut set)?;
+        }
+        if let Some(prefix) = &self.multiqc {
+            multiqc::add(prefix, &multiqc::of_counts(outcome.counted()), &mut set)?;
         }
         set.publish()?;
         if resumable.is_none() {

@@ -18,6 +18,7 @@ mod json;
 mod machine;
 mod man;
 mod memory;
+mod multiqc;
 mod note;
 mod parts;
 mod plan;

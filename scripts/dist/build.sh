@@ -33,6 +33,9 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 flags="-I$zlib -ffile-prefix-map=$home=/cargo -ffile-prefix-map=$PWD=/genuma"
 export "CFLAGS_${triple//-/_}=$flags" "CXXFLAGS_${triple//-/_}=$flags"
+# bindgen asks the system's libclang, which knows no headers of musl: zig has them.
+headers=$(echo "$tools"/lib/python3*/site-packages/ziglang/lib/libc/include)
+bindgen="-isystem $PWD/$headers/$1-linux-musl -isystem $PWD/$headers/generic-musl"
 # Segments of libraries and standard library alike come without the paths of whoever builds.
 export CARGO_ENCODED_RUSTFLAGS="--remap-path-prefix=$home=/cargo"$'\x1f'"--remap-path-prefix=$PWD=/genuma"
-PATH="$PWD/$tools/bin:$PATH" cargo-zigbuild zigbuild --profile dist --locked --target "$triple" --target-dir target/dist -p genuma
+env PATH="$PWD/$tools/bin:$PATH" "BINDGEN_EXTRA_CLANG_ARGS_$triple=$bindgen" cargo-zigbuild zigbuild --profile dist --locked --target "$triple" --target-dir target/dist -p genuma

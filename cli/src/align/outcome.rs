@@ -11,7 +11,7 @@ use genuma_work::clock::process_cost;
 use genuma_work::publish::Set;
 use serde_json::{Value, json};
 
-use crate::json;
+use crate::{json, multiqc};
 
 /// Where the index was to be and where it is.
 pub struct Placed {
@@ -118,6 +118,21 @@ impl Outcome {
         match out {
             Some(path) => line + &format!("; see {}", path.display()),
             None => line,
+        }
+    }
+
+    /// What MultiQC shows of it.
+    pub fn columns(&self, sample: String) -> multiqc::Aligned {
+        let tally = &self.aligned.tally;
+        let marked = self.sorted.as_ref().and_then(|sorted| sorted.marked);
+        let share = |part: u64, all: u64| percent(part, all) / 100.0;
+        multiqc::Aligned {
+            sample,
+            reads: tally.reads,
+            mapped: share(tally.mapped, tally.reads),
+            proper: (tally.paired > 0).then(|| share(tally.proper, tally.paired)),
+            duplicates: marked.map(|m| share(m.paired_duplicates + m.single_duplicates, tally.reads)),
+            insert: tally.inserts().map(|inserts| inserts.median as f64),
         }
     }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::watched::Watched;
 use super::{outcome, why};
-use crate::report;
+use crate::{multiqc, report};
 
 /// The file to look at first.
 pub const REPORT: &str = "report.html";
@@ -25,6 +25,8 @@ const READS: &str = "supporting.bam";
 /// Either of them, by the length of the longest sequence.
 const READS_INDEXES: [&str; 2] = ["supporting.bam.bai", "supporting.bam.csi"];
 const SUMMARY: &str = "summary.json";
+/// How names of what MultiQC shows begin.
+const MULTIQC: &str = "genuma";
 /// Only when it was asked for.
 const WHY: &str = "why.txt";
 
@@ -87,6 +89,7 @@ impl<'a> Outputs<'a> {
         )?;
         let outcome = outcome::of(job, finished, &lines, found, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
+        multiqc::add(&file(MULTIQC), &multiqc::of_call(&outcome, folder), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
         set.add(page.complete()?);
         set.publish()?;

@@ -16,6 +16,7 @@ use crate::failure::Usage;
 use crate::note::Note;
 use genuma_work::{folder, signals};
 
+use crate::multiqc::Counted;
 use crate::{command, json};
 
 /// One in so many k-mers is kept in memory by whoever looks them up: those that reads have most often, ...
@@ -159,6 +160,12 @@ impl<const S: usize> Outcome<'_, S> {
         }
         set.add(file.complete()?);
         Ok(())
+    }
+
+    /// What each sample has.
+    pub fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+        let named = self.note.samples.iter().zip(&self.stats.bases);
+        named.zip(self.spectra).map(|((sample, bases), spectrum)| Counted { sample, bases: *bases, spectrum })
     }
 
     /// Writes what was done to a file of `set`.

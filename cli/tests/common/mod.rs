@@ -15,7 +15,7 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 /// The final names of a call with a reference.
-pub const RESULTS: [&str; 7] = [
+pub const RESULTS: [&str; 11] = [
     "somatic.vcf.gz",
     "somatic.vcf.gz.tbi",
     "contigs.fa",
@@ -23,6 +23,10 @@ pub const RESULTS: [&str; 7] = [
     "supporting.bam.bai",
     "summary.json",
     "report.html",
+    "genuma_general_mqc.json",
+    "genuma_pair_mqc.json",
+    "genuma_calls_mqc.json",
+    "genuma_spectrum_mqc.json",
 ];
 
 /// What must not differ between equal runs.

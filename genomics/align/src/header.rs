@@ -57,6 +57,11 @@ impl ReadGroup {
         }
     }
 
+    /// What a field of two letters says, such as `SM`.
+    pub fn field(&self, tag: &str) -> Option<&str> {
+        self.line.split('\t').find_map(|field| field.strip_prefix(tag)?.strip_prefix(':'))
+    }
+
     /// What the `RG` tag of its reads says.
     pub fn id(&self) -> &str {
         &self.id
