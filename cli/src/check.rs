@@ -2,7 +2,7 @@
 
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -139,9 +139,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         json::add(path, &serde_json::to_value(&told)?, &mut set)?;
     }
     if let Some(prefix) = &args.multiqc {
-        let folder = prefix.parent().unwrap_or(Path::new("."));
         let looked: Vec<_> = checked.iter().map(|of| &of.libraries).zip(&pairs).collect();
-        multiqc::add(prefix, &multiqc::of_pairs(samples.names(), &looked, folder), &mut set)?;
+        multiqc::add(prefix, &multiqc::of_pairs(samples.names(), &looked, prefix), &mut set)?;
     }
     set.publish()?;
     aligned::tell(&lanes);

@@ -107,7 +107,7 @@ impl Section {
                 "linegraph",
                 name,
                 about,
-                json!({ "id": plot, "title": title(name), "xlab": x, "ylab": y, "yLog": true, "xsuffix": "" }),
+                json!({ "id": plot, "title": title(name), "xlab": x, "ylab": y, "ylog": true }),
             ),
         }
     }
@@ -162,10 +162,10 @@ fn hundredths(share: f64) -> f64 {
     100.0 * share
 }
 
-/// Who a sample is in a page of many runs: by its own name, or, where it has none, by the folder of its results too.
-fn row(sample: &str, folder: &Path) -> String {
+/// Who a sample is in a page of many runs: by its own name, or, where it has none, by what the results are called too.
+fn row(sample: &str, results: &Path) -> String {
     let unnamed = sample == samples::NORMAL || sample.starts_with(samples::TUMOUR);
-    match folder.canonicalize().ok().as_deref().unwrap_or(folder).file_name() {
+    match results.canonicalize().ok().as_deref().unwrap_or(results).file_name() {
         Some(name) if unnamed => format!("{} {sample}", name.to_string_lossy()),
         _ => sample.to_owned(),
     }
@@ -179,6 +179,9 @@ pub fn of_call(outcome: &Outcome, folder: &Path) -> Vec<Section> {
     let tumours = [&outcome.libraries.tumor].into_iter().chain(others().map(|other| &other.libraries.tumor));
     for (row, library) in rows.iter().zip([&outcome.libraries.normal].into_iter().chain(tumours)) {
         of_library(row, library, &mut general);
+    }
+    for (row, depth) in rows.iter().zip(&outcome.depths.kmer) {
+        general.put(row, "depth", Some(*depth));
     }
     let mut pair = pair_table();
     let mut spectrum = Section::new(
@@ -227,7 +230,7 @@ fn general() -> Section {
             Column("calls", "Calls", "somatic calls that passed", "", 0, None),
             Column("purity", "Purity", "share of the cells that are the tumour's", "%", 0, Some(100.0)),
             Column("other", "Other person", "share of the DNA that is another person's", "%", 1, Some(10.0)),
-            Column("depth", "Depth", "molecules over a place in good bases, on average", "x", 0, None),
+            Column("depth", "k-mer depth", "times that a k-mer of a single place is there", "x", 0, None),
             Column("copied", "Copies", "share of the pairs that are copies of others", "%", 1, Some(100.0)),
             Column("insert", "Insert", "half of the inserts are at most that long", " bp", 0, None),
             Column(
@@ -330,10 +333,8 @@ fn of_facts(
     pair.put(tumour, "other_normal", other(0));
     pair.put(tumour, "other_tumor", other(1));
     general.put(tumour, "other", other(1));
-    general.put(tumour, "depth", Some(facts.coverage[1].depth));
     if first {
         general.put(normal, "other", other(0));
-        general.put(normal, "depth", Some(facts.coverage[0].depth));
     }
     if let Some(told) = &facts.tumour {
         let purity = told.purity.map(|purity| hundredths(purity.value));
@@ -357,8 +358,8 @@ fn word(relation: Relation) -> &'static str {
 }
 
 /// Sections of samples that were only looked at: of each tumour what it and the normal say of their libraries and of themselves. `names` has the normal's first.
-pub fn of_pairs(names: &[String], looked: &[(&Libraries, &PairFacts)], folder: &Path) -> Vec<Section> {
-    let rows: Vec<String> = names.iter().map(|sample| row(sample, folder)).collect();
+pub fn of_pairs(names: &[String], looked: &[(&Libraries, &PairFacts)], prefix: &Path) -> Vec<Section> {
+    let rows: Vec<String> = names.iter().map(|sample| row(sample, prefix)).collect();
     let (mut general, mut pair) = (general(), pair_table());
     for (number, (tumour, (libraries, facts))) in rows.iter().skip(1).zip(looked).enumerate() {
         if number == 0 {

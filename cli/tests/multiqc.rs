@@ -1,0 +1,117 @@
+//! What MultiQC is given, and what it makes of it.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{called, data, run, scratch};
+use serde_json::Value;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
+}
+
+/// Rows of a section and the value of one of its columns.
+fn at<'a>(section: &'a Value, row: &str, column: &str) -> &'a Value {
+    assert!(!section["data"][row].is_null(), "no row {row}: {}", section["data"]);
+    &section["data"][row][column]
+}
+
+#[test]
+fn sections_say_what_the_summary_says() {
+    let (folder, summary) = (called(), json(&called().join("summary.json")));
+    let section = |name: &str| json(&folder.join(format!("genuma_{name}_mqc.json")));
+    let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+    let (tumour, normal) = (format!("{name} TUMOR"), format!("{name} NORMAL"));
+
+    let calls = section("calls");
+    assert_eq!(calls["plot_type"], "bargraph");
+    assert_eq!(calls["data"][&tumour], summary["passed"]);
+    let general = section("general");
+    assert_eq!(general["plot_type"], "generalstats");
+    let all: u64 = summary["passed"].as_object().expect("classes").values().filter_map(Value::as_u64).sum();
+    assert_eq!(at(&general, &tumour, "calls"), &Value::from(all));
+    let pairs = summary["library"]["normal"]["pairs"].as_f64().expect("pairs");
+    assert_eq!(at(&general, &normal, "pairs").as_f64(), Some(pairs / 1e6));
+    // Every value has its column.
+    let columns: Vec<&String> = general["pconfig"]
+        .as_array()
+        .expect("columns")
+        .iter()
+        .flat_map(|c| c.as_object().expect("one").keys())
+        .collect();
+    for row in general["data"].as_object().expect("rows").values() {
+        assert!(row.as_object().expect("a row").keys().all(|key| columns.contains(&key)), "{row}");
+    }
+    let purity = &summary["portrait"]["pair"]["tumour"]["purity"]["value"];
+    let told = &at(&section("pair"), &tumour, "purity").clone();
+    assert_eq!(told.as_f64(), purity.as_f64().map(|share| 100.0 * share));
+    let spectrum = section("spectrum");
+    let changes = spectrum["data"][&tumour].as_object().expect("changes");
+    assert_eq!(changes.len(), 6);
+    let substitutions: u64 =
+        summary["portrait"]["spectrum"].as_array().expect("96").iter().filter_map(Value::as_u64).sum();
+    assert_eq!(changes.values().filter_map(Value::as_u64).sum::<u64>(), substitutions);
+}
+
+/// MultiQC of PyPI, in an environment that is made once for all runs of the tests.
+fn multiqc() -> Result<std::path::PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("multiqc-1.35");
+    let program = folder.join("bin/multiqc");
+    if !program.is_file() {
+        let done = |command: &mut Command| {
+            let output = command.output().map_err(|e| e.to_string())?;
+            output
+                .status
+                .success()
+                .then_some(())
+                .ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        done(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        done(Command::new(folder.join("bin/pip")).args(["-q", "install", "multiqc==1.35"]))?;
+    }
+    Ok(program)
+}
+
+#[test]
+fn multiqc_shows_a_folder_of_results() {
+    let folder = scratch("shown");
+    let results = folder.join("patient");
+    fs::create_dir(&results).expect("a folder");
+    for file in fs::read_dir(called()).expect("a folder").map(|file| file.expect("a file")) {
+        fs::copy(file.path(), results.join(file.file_name())).expect("a copy");
+    }
+    let (reads, out) = (text(&data().tumor[0]), folder.join("x.gkt"));
+    let sample = format!("x={reads}");
+    run(["count", "-t", "1", "--sample", &sample, "-o", text(&out), "--multiqc", text(&folder.join("x"))])
+        .well();
+    let program = match multiqc() {
+        Ok(program) => program,
+        Err(why) => return eprintln!("skipped: MultiQC 1.35 is not to be had from PyPI: {why}"),
+    };
+    let output = Command::new(program)
+        .current_dir(&folder)
+        .args([".", "--no-ansi", "--strict"])
+        .output()
+        .expect("MultiQC starts");
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("deprecated") && !said.contains("validation"), "{said}");
+    let shown: Value = json(&folder.join("multiqc_data/multiqc_data.json"));
+    let all = shown.to_string();
+    for section in
+        ["genuma_calls", "genuma_pair", "genuma_spectrum", "genuma_kmers", "genuma_count", "genuma_general"]
+    {
+        assert!(all.contains(section), "{section} is not in MultiQC's data: {said}");
+    }
+    assert!(
+        fs::read_to_string(folder.join("multiqc_report.html")).expect("a page").contains("Somatic calls")
+    );
+}
