@@ -54,7 +54,17 @@ fn without_a_reference_calls_lie_on_the_contigs_of_the_normal() {
     assert!(passed >= 30, "{passed} calls pass");
     assert_eq!(
         common::names(&out),
-        ["contigs.fa", "report.html", "somatic.vcf.gz", "somatic.vcf.gz.tbi", "summary.json"]
+        [
+            "contigs.fa",
+            "genuma_calls_mqc.json",
+            "genuma_general_mqc.json",
+            "genuma_pair_mqc.json",
+            "genuma_spectrum_mqc.json",
+            "report.html",
+            "somatic.vcf.gz",
+            "somatic.vcf.gz.tbi",
+            "summary.json"
+        ]
     );
     let contigs = fs::read_to_string(out.join("contigs.fa")).expect("contigs");
     let vcf = String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
