@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -22,6 +22,14 @@ lint: ## check format, lints and, with cargo-deny, the crates we build from
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/supply.sh
+
+dist: ## static binaries for x86-64 and arm64, each as archive, Debian package and image, in target/dist/out; ARGS=x86_64 for one
+	@scripts/setup.sh build dist
+	@scripts/dist.sh $(ARGS)
+
+dist-again: ## make them once more from another folder, and compare the bytes
+	@scripts/setup.sh build dist
+	@scripts/dist/again.sh $(ARGS)
 
 fuzz-faults: ## let genuma's system calls fail one by one and damage its files, for an hour; ARGS="--minutes 5 --case call" for less
 	@scripts/setup.sh build

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what genuma needs on Debian or Ubuntu, and says nothing when all of it is there.
 #
-# usage: scripts/setup.sh build|test|bench ...
+# usage: scripts/setup.sh build|test|bench|dist ...
 set -euo pipefail
 
 # minibwa is C and is bound by bindgen (libclang).
@@ -11,11 +11,13 @@ build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
 test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 kmc jellyfish qemu-system-x86 busybox-static cpio zstd numactl)
 # Slurm, and what scripts/nextflow.sh and scripts/snakemake.sh need: calls in parts on a cluster of this machine (scripts/slurm.sh).
 test+=(slurmctld slurmd slurm-client openjdk-17-jre-headless maven python3-venv procps)
+# What `make dist` is made and tried with: processors of another kind are QEMU's.
+dist=(python3-venv qemu-user-static skopeo)
 # The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
 bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev isal)
 
 if [ $# -eq 0 ]; then
-  echo "usage: scripts/setup.sh build|test|bench ..." >&2
+  echo "usage: scripts/setup.sh build|test|bench|dist ..." >&2
   exit 2
 fi
 wanted=()
@@ -24,8 +26,9 @@ for part in "$@"; do
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
+    dist) wanted+=("${dist[@]}") ;;
     *)
-      echo "setup: no part '$part': say build, test or bench" >&2
+      echo "setup: no part '$part': say build, test, bench or dist" >&2
       exit 2
       ;;
   esac

@@ -397,7 +397,7 @@ pub fn of_alignment(aligned: &Aligned) -> Vec<Section> {
                 1,
                 Some(100.0),
             ),
-            Column("insert", "Insert", "length of templates of proper pairs", " bp", 0, None),
+            Column("template", "Template", "half of the proper pairs span at most that much", " bp", 0, None),
             Column("reads", "Reads", "reads, in millions", " M", 1, None),
         ]),
     );
@@ -406,7 +406,7 @@ pub fn of_alignment(aligned: &Aligned) -> Vec<Section> {
     general.put(row, "mapped", Some(hundredths(aligned.mapped)));
     general.put(row, "proper", aligned.proper.map(hundredths));
     general.put(row, "duplicates", aligned.duplicates.map(hundredths));
-    general.put(row, "insert", aligned.insert);
+    general.put(row, "template", aligned.insert);
     vec![general]
 }
 
