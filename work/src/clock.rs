@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::usage;
+
 /// Cost of one unit of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnitCost {
@@ -33,7 +35,7 @@ pub struct ProcessCost {
 
 /// What this process has cost so far (proc_pid_stat(5), fields 14 to 17; `VmHWM` of proc_pid_status(5)).
 pub fn process_cost() -> ProcessCost {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return usage::cost() };
     // The fields are counted behind the command name, which may hold anything but a closing parenthesis.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
     // Linux reports them in clock ticks of 1/100 s on every architecture it runs on.

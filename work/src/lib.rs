@@ -18,5 +18,6 @@ pub mod spill;
 pub mod timeline;
 pub mod turns;
 pub mod unit;
+mod usage;
 
 pub use meter::{Meter, Watch};

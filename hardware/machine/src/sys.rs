@@ -152,6 +152,20 @@ pub fn affinity(thread: u32) -> io::Result<IdSet> {
     Ok(ids(&words))
 }
 
+/// Bytes of memory that there are, and that are free.
+pub fn memory() -> io::Result<[u64; 2]> {
+    let mut info = std::mem::MaybeUninit::<libc::sysinfo>::uninit();
+    // SAFETY: the structure is ours to write, and the kernel fills all of it unless it says that it failed.
+    let info = unsafe {
+        checked(c_long::from(libc::sysinfo(info.as_mut_ptr())))?;
+        info.assume_init()
+    };
+    let unit = u64::from(info.mem_unit.max(1));
+    // Words of 32 bits where the processor's are.
+    #[allow(clippy::useless_conversion)]
+    Ok([info.totalram, info.freeram].map(|units| u64::from(units) * unit))
+}
+
 /// The CPU this runs on, in a few nanoseconds.
 pub fn cpu() -> u32 {
     // SAFETY: no argument; -1 (a kernel without it) becomes 0.

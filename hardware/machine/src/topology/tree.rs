@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Error;
-use crate::IdSet;
+use crate::{IdSet, sys};
 
 /// More than any file of the kernel that is read as a whole holds.
 const LARGEST: u64 = 16 << 20;
@@ -47,12 +47,31 @@ impl Live {
 
 impl Tree for Live {
     fn open(&self, path: &str) -> io::Result<Box<dyn BufRead + '_>> {
-        Ok(Box::new(BufReader::new(File::open(self.path(path))?)))
+        match File::open(self.path(path)) {
+            Ok(file) => Ok(Box::new(BufReader::new(file))),
+            // A folder of a root of its own, in which nobody has mounted what the kernel shows.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.root == Path::new("/") => {
+                called(path).map_or(Err(error), |text| Ok(Box::new(Cursor::new(text))))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
         let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
         fs::read_dir(self.path(folder))?.map(name).collect()
+    }
+}
+
+/// What the kernel answers when it is called instead of a file's text, as far as there is a call: the CPUs of this process, and memory.
+fn called(path: &str) -> Option<String> {
+    match path {
+        "/proc/self/status" => Some(format!("Cpus_allowed_list:\t{}\n", sys::affinity(0).ok()?)),
+        "/proc/meminfo" => {
+            let [total, free] = sys::memory().ok()?.map(|bytes| bytes >> 10);
+            Some(format!("MemTotal: {total} kB\nMemFree: {free} kB\n"))
+        }
+        _ => None,
     }
 }
 
