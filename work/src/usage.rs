@@ -36,6 +36,9 @@ mod tests {
         assert_eq!(sum, 20 * 64 << 20);
         let (files, call) = (process_cost(), cost());
         assert!(call.cpu_s > 0.0 && (files.cpu_s - call.cpu_s).abs() < 0.5, "{files:?} {call:?}");
-        assert!(call.peak_bytes >= files.peak_bytes && files.peak_bytes >= 64 << 20, "{files:?} {call:?}");
+        assert!(
+            call.peak_bytes + (4 << 20) >= files.peak_bytes && files.peak_bytes >= 64 << 20,
+            "{files:?} {call:?}"
+        );
     }
 }
