@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -22,6 +22,10 @@ lint: ## check format, lints and, with cargo-deny, the crates we build from
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/supply.sh
+
+docs: ## the documentation as a book with search, in target/book
+	@scripts/setup.sh build docs
+	@scripts/docs.sh
 
 dist: ## static binaries for x86-64 and arm64, each as archive, Debian package and image, in target/dist/out; ARGS=x86_64 for one
 	@scripts/setup.sh build dist

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what genuma needs on Debian or Ubuntu, and says nothing when all of it is there.
 #
-# usage: scripts/setup.sh build|test|bench|dist ...
+# usage: scripts/setup.sh build|test|bench|docs|dist ...
 set -euo pipefail
 
 # minibwa is C and is bound by bindgen (libclang).
@@ -13,11 +13,13 @@ test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 k
 test+=(slurmctld slurmd slurm-client openjdk-17-jre-headless maven python3-venv procps)
 # What `make dist` is made and tried with: processors of another kind are QEMU's.
 dist=(python3-venv qemu-user-static skopeo)
+# The book of the documentation.
+docs=(python3-venv)
 # The peers we are measured against; GATK itself comes from Maven Central (bench/peers.sh).
 bench=(bwa minimap2 bowtie2 snap-aligner samtools bcftools tabix delly openjdk-17-jre-headless maven time fio librocksdb-dev isal)
 
 if [ $# -eq 0 ]; then
-  echo "usage: scripts/setup.sh build|test|bench|dist ..." >&2
+  echo "usage: scripts/setup.sh build|test|bench|docs|dist ..." >&2
   exit 2
 fi
 wanted=()
@@ -26,9 +28,10 @@ for part in "$@"; do
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
+    docs) wanted+=("${docs[@]}") ;;
     dist) wanted+=("${dist[@]}") ;;
     *)
-      echo "setup: no part '$part': say build, test, bench or dist" >&2
+      echo "setup: no part '$part': say build, test, bench, docs or dist" >&2
       exit 2
       ;;
   esac

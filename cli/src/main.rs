@@ -116,3 +116,89 @@ fn main() -> ExitCode {
         Err(error) => failure::report(&error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// All pages below a folder.
+    fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            if entry.is_dir() {
+                pages(&entry, found);
+            } else if entry.extension().is_some_and(|e| e == "md") {
+                found.push(entry);
+            }
+        }
+    }
+
+    /// Commands in blocks of a page that begin with genuma, lines that go on joined.
+    fn commands(page: &str) -> Vec<String> {
+        let (mut commands, mut fenced, mut open): (Vec<String>, bool, bool) = (Vec::new(), false, false);
+        for line in page.lines() {
+            if line.starts_with("```") {
+                fenced = !fenced;
+                continue;
+            }
+            let Some(text) = line.strip_prefix("    ").or(fenced.then_some(line)) else {
+                open = false;
+                continue;
+            };
+            let goes_on = text.ends_with('\\');
+            let text = text.trim_end_matches('\\').trim();
+            if open {
+                commands.last_mut().expect("a command").push_str(&format!(" {text}"));
+            } else {
+                let begins = ["genuma ", "target/release/genuma "].iter().any(|name| text.starts_with(name));
+                if !begins {
+                    continue;
+                }
+                commands.push(text.to_owned());
+            }
+            open = goes_on;
+        }
+        commands
+    }
+
+    /// Words as a shell makes them of a command, up to a pipe, a redirection, another command or a comment.
+    fn words(command: &str) -> Vec<String> {
+        let ends = [" > ", " | ", " && ", " # ", " 2> ", " < ", " & ", "; "];
+        let end = ends.iter().filter_map(|end| command.find(end)).min().unwrap_or(command.len());
+        let shell = format!("set -f; printf '%s\\0' {}", &command[..end]);
+        let output = Command::new("bash").args(["-c", &shell]).output().expect("bash starts");
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        text.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_of_the_documentation_are_understood() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found: Vec<PathBuf> =
+            ["README.md", "CONTRIBUTING.md"].iter().map(|name| root.join(name)).collect();
+        pages(&root.join("docs"), &mut found);
+        let (mut understood, mut not) = (0, Vec::new());
+        for page in found {
+            for command in commands(&fs::read_to_string(&page).expect("a page")) {
+                // Words that stand for others; the first line of a recording.
+                if command.contains('…') || command.contains("...") || command == "genuma recording 1" {
+                    continue;
+                }
+                understood += 1;
+                if let Err(error) = Cli::try_parse_from(words(&command))
+                    && !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+                {
+                    not.push(format!("{}: {command}\n{error}", page.display()));
+                }
+            }
+        }
+        assert!(understood >= 80, "{understood} commands");
+        assert!(not.is_empty(), "{}", not.join("\n"));
+    }
+}
