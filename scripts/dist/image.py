@@ -63,7 +63,7 @@ def main():
     manifest = blob(
         text({"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer], "annotations": labels}), kind
     )
-    manifest["annotations"] = {"org.opencontainers.image.ref.name": args.version}
+    manifest["annotations"] = {"org.opencontainers.image.ref.name": f"genuma:{args.version}"}
     manifest["platform"] = {"architecture": args.architecture, "os": "linux"}
     files["oci-layout"] = text({"imageLayoutVersion": "1.0.0"})
     files["index.json"] = text({
