@@ -14,9 +14,7 @@ use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::device::SubDevice;
 use opencl3::error_codes::ClError;
-use opencl3::memory::{
-    Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem,
-};
+use opencl3::memory::{Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_device_id};
 
@@ -151,7 +149,8 @@ impl Device {
         let program =
             Program::create_and_build_from_source(&self.context, source, options).map_err(|log| {
                 self.lost.store(true, Relaxed);
-                let log = log.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ");
+                let log =
+                    log.lines().filter(|line| !line.trim().is_empty()).take(3).collect::<Vec<_>>().join("; ");
                 Error::Program { device: self.described.name.clone(), log }
             })?;
         let program = Arc::new(self.hold(program));

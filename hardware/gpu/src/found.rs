@@ -1,8 +1,11 @@
 //! Which devices there are.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use opencl3::device::{CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
+use opencl3::device::{
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
+};
 use opencl3::platform::get_platforms;
 use serde::Serialize;
 
@@ -69,6 +72,9 @@ pub struct Found {
 
 /// Looks for devices; what does not answer is left out and told.
 pub fn find() -> Found {
+    // Drivers that are asked for the first time by two threads answer one of them too early, with nothing (ocl-icd 2.3 with PoCL 3.1).
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Found::default();
     let platforms = match get_platforms() {
         Ok(platforms) => platforms,
@@ -82,6 +88,9 @@ pub fn find() -> Found {
             return found;
         }
     };
+    if platforms.is_empty() {
+        found.missing.push("no OpenCL driver is installed".into());
+    }
     for platform in platforms {
         let name = platform.name().unwrap_or_else(|_| "an OpenCL driver".into());
         let ids = match platform.get_devices(CL_DEVICE_TYPE_ALL) {
@@ -89,7 +98,11 @@ pub fn find() -> Found {
             // CL_DEVICE_NOT_FOUND: a driver without a device.
             Err(error) => {
                 let none = error.0 == -1;
-                found.missing.push(if none { format!("{name}: no device") } else { format!("{name}: {error}") });
+                found.missing.push(if none {
+                    format!("{name}: no device")
+                } else {
+                    format!("{name}: {error}")
+                });
                 continue;
             }
         };

@@ -8,18 +8,30 @@ use crate::Error;
 /// Devices as tests want them. The default changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Trial {
-    /// Bytes of memory that a device may use.
-    pub memory: Option<u64>,
-    /// Devices that each device is made into: sub-devices if it can be cut, else the same one so many times.
-    pub split: Option<u32>,
-    /// The call that fails, counted from 1 over all devices; every later one of the same device fails as well.
-    pub fail: Option<u64>,
+    pub(crate) memory: Option<u64>,
+    pub(crate) split: Option<u32>,
+    fail: Option<u64>,
     calls: Arc<AtomicU64>,
 }
 
 impl Trial {
     /// The environment variable that [`Trial::from_env`] reads.
     pub const VARIABLE: &str = "GENUMA_GPU_TRIAL";
+
+    /// A device may use so many bytes of memory.
+    pub fn memory(self, bytes: u64) -> Self {
+        Self { memory: Some(bytes), ..self }
+    }
+
+    /// Each device is made into so many: sub-devices if it can be cut, else the same one so many times.
+    pub fn split(self, devices: u32) -> Self {
+        Self { split: Some(devices), ..self }
+    }
+
+    /// The call of this number fails, counted from 1 over all devices; every later one of the same device fails as well.
+    pub fn fail_at(self, call: u64) -> Self {
+        Self { fail: Some(call), ..self }
+    }
 
     /// From the environment, such as `memory=4M,split=2,fail=17`; nothing is changed where the variable is not set.
     ///
@@ -74,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_call_that_is_to_fail_fails_once() {
-        let trial = Trial { fail: Some(3), ..Trial::default() };
+        let trial = Trial::default().fail_at(3);
         let clone = trial.clone();
         assert_eq!([trial.fails(), clone.fails(), trial.fails(), clone.fails()], [false, false, true, false]);
         assert!(!Trial::default().fails());

@@ -5,7 +5,11 @@ use genuma_gpu::{Device, Error, Kind, Trial, find, rates};
 /// A driver's device, whatever its kind.
 fn any() -> genuma_gpu::Described {
     let found = find();
-    found.devices.into_iter().next().unwrap_or_else(|| panic!("no device, see scripts/setup.sh: {:?}", found.missing))
+    found
+        .devices
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| panic!("no device, see scripts/setup.sh: {:?}", found.missing))
 }
 
 #[test]
@@ -17,14 +21,15 @@ fn devices_are_described() {
 
 #[test]
 fn what_is_copied_comes_back_and_limits_hold() {
-    let trial = Trial { memory: Some(1 << 20), split: Some(2), ..Trial::default() };
+    let trial = Trial::default().memory(1 << 20).split(2);
     let devices = Device::open(&any(), &trial).expect("opened");
     assert_eq!(devices.len(), 2);
     assert_ne!(devices[0].described().name, devices[1].described().name);
     for device in &devices {
         assert_eq!(device.memory(), 1 << 20);
         let lane = device.lane().expect("a lane");
-        let (mut memory, mut staging) = (lane.memory(4096).expect("memory"), lane.staging(4096).expect("memory"));
+        let (mut memory, mut staging) =
+            (lane.memory(4096).expect("memory"), lane.staging(4096).expect("memory"));
         staging.iter_mut().zip(0u32..).for_each(|(byte, i)| *byte = (i * 7 % 251) as u8);
         let sent = staging.to_vec();
         lane.write(&mut memory, &staging).expect("written");
@@ -38,7 +43,7 @@ fn what_is_copied_comes_back_and_limits_hold() {
 
 #[test]
 fn a_device_is_measured() {
-    let device = Device::open(&any(), &Trial { memory: Some(16 << 20), ..Trial::default() }).expect("opened");
+    let device = Device::open(&any(), &Trial::default().memory(16 << 20)).expect("opened");
     let rates = rates(&device[0]).expect("measured");
     assert!(rates.to_gbs > 0.0 && rates.from_gbs > 0.0 && rates.random_mops > 0.0, "{rates:?}");
     assert_eq!(rates.bytes, 4 << 20);
@@ -47,7 +52,7 @@ fn a_device_is_measured() {
 #[test]
 fn after_a_failure_nothing_is_asked_of_a_device() {
     for fail in 1..=6 {
-        let device = Device::open(&any(), &Trial { fail: Some(fail), ..Trial::default() }).expect("opened").remove(0);
+        let device = Device::open(&any(), &Trial::default().fail_at(fail)).expect("opened").remove(0);
         let work = || {
             let lane = device.lane()?;
             let (mut memory, staging) = (lane.memory(64)?, lane.staging(64)?);
