@@ -14,8 +14,8 @@ use crate::encode::pack;
 use crate::pipeline::Scattered;
 use crate::plan::Plan;
 use crate::{
-    AsRead, CountParams, CountStats, Counted, Error, Part, Prepare, RootCounters, SPECTRUM_SLOTS, count,
-    least_memory,
+    AsRead, CountParams, CountStats, Counted, Devices, Error, Part, Prepare, RootCounters, SPECTRUM_SLOTS,
+    count, least_memory,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -97,6 +97,7 @@ impl Files {
             work: self.dir.path().into(),
             scratch: u64::MAX,
             part: Part::WHOLE,
+            devices: Devices::default(),
         }
     }
 }
