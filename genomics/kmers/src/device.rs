@@ -124,6 +124,11 @@ impl Devices {
         [&self.done.bins, &self.done.on_devices, &self.done.lost].map(|n| n.load(Relaxed))
     }
 
+    /// Whether threads leave to them what they can do.
+    pub(crate) fn alone(&self) -> bool {
+        self.devices.iter().any(|device| device.is_alone())
+    }
+
     fn counted_here(&self) {
         self.done.on_devices.fetch_add(1, Relaxed);
     }

@@ -240,24 +240,27 @@ pub(crate) fn count_bins<const S: usize, H: Harvest<S> + Send>(
         first.iter().chain(others).flat_map(Queue::take_all).take_while(|_| !stop.load(Relaxed))
     };
 
+    let left = Mutex::new(Vec::new());
     let thread = |thread| {
         let home = nodes.settle(thread);
         let (mut counting, mut harvest) = (Counting::new(k, plan), make());
-        for bin in from(home) {
-            counting.bin(bins, bin, vec![Class::ALL], &mut harvest)?;
+        // What devices have left is nobody's by now.
+        let begun = std::iter::from_fn(|| left.lock().unwrap_or_else(PoisonError::into_inner).pop());
+        for (bin, classes) in begun.chain(from(home).map(|bin| (bin, vec![Class::ALL]))) {
+            counting.bin(bins, bin, classes, &mut harvest)?;
             bins.free(bin);
         }
         Ok((counting.share, harvest))
     };
     let lanes = devices.lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
-    let left = Mutex::new(Vec::new());
     let on_device = |lane: &OnDevice| {
         let mut harvest = make();
         let share = lane.count::<S>(k, bins, from(lane.number % nodes.len()), &mut harvest, &left)?;
         Ok((share, harvest))
     };
+    let beside = if devices.alone() && !lanes.is_empty() { 0 } else { threads };
     let worker = |number: usize| {
-        let ended: Result<_, Error> = match number.checked_sub(threads).map(|lane| &lanes[lane]) {
+        let ended: Result<_, Error> = match number.checked_sub(beside).map(|lane| &lanes[lane]) {
             None => thread(number),
             Some(lane) => on_device(lane),
         };
@@ -267,29 +270,16 @@ pub(crate) fn count_bins<const S: usize, H: Harvest<S> + Send>(
         ended
     };
     let (mut sum, mut harvests) = (Share::none(), Vec::new());
-    for ended in parallel::workers(threads + lanes.len(), worker) {
+    let mut add = |ended: Result<(Share<S>, H), Error>| {
         let (share, harvest) = ended?;
         sum.add(&share);
         harvests.push(harvest);
-    }
-
-    let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if !left.is_empty() {
-        let next = AtomicUsize::new(0);
-        let finish = |thread| {
-            nodes.settle(thread);
-            let (mut counting, mut harvest) = (Counting::new(k, plan), make());
-            while let Some((bin, classes)) = left.get(next.fetch_add(1, Relaxed)) {
-                counting.bin(bins, *bin, classes.clone(), &mut harvest)?;
-                bins.free(*bin);
-            }
-            Ok::<_, Error>((counting.share, harvest))
-        };
-        for ended in parallel::workers(threads.min(left.len()), finish) {
-            let (share, harvest) = ended?;
-            sum.add(&share);
-            harvests.push(harvest);
-        }
+        Ok::<(), Error>(())
+    };
+    parallel::workers(beside + lanes.len(), worker).into_iter().try_for_each(&mut add)?;
+    // What devices left after the threads had ended.
+    if !lanes.is_empty() {
+        parallel::workers(threads, thread).into_iter().try_for_each(&mut add)?;
     }
     devices.counted(bins.len());
     sum.spectra.only_present();

@@ -1,5 +1,6 @@
 //! The whole count against a plain map of k-mers as text.
 
+mod devices;
 mod parts;
 mod resume;
 mod shards;

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_kmers::{AsRead, CountParams, Devices, Error, Part, RootCounters, Scattered, count, encode, least_memory};
+use genuma_kmers::{
+    AsRead, CountParams, Devices, Error, Part, RootCounters, Scattered, count, encode, least_memory,
+};
 use genuma_reads::{Lane, LaneFiles, Meter};
 
 /// FASTQ text of reads from both strands of a small genome, with errors, repeats and foreign letters.

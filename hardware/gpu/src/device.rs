@@ -121,6 +121,11 @@ impl Device {
         self.memory
     }
 
+    /// Whether threads are to leave to it what it can do.
+    pub fn is_alone(&self) -> bool {
+        self.trial.alone
+    }
+
     /// Whether a call has failed.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Relaxed)

@@ -11,6 +11,7 @@ pub struct Trial {
     pub(crate) memory: Option<u64>,
     pub(crate) split: Option<u32>,
     fail: Option<u64>,
+    pub(crate) alone: bool,
     calls: Arc<AtomicU64>,
 }
 
@@ -33,7 +34,12 @@ impl Trial {
         Self { fail: Some(call), ..self }
     }
 
-    /// From the environment, such as `memory=4M,split=2,fail=17`; nothing is changed where the variable is not set.
+    /// Threads leave to devices what these can do, so that it is they who are tried.
+    pub fn alone(self) -> Self {
+        Self { alone: true, ..self }
+    }
+
+    /// From the environment, such as `memory=4M,split=2,fail=17,alone=1`; nothing is changed where the variable is not set.
     ///
     /// # Errors
     /// A text that is not understood.
@@ -58,6 +64,7 @@ impl Trial {
                 "memory" => trial.memory = Some(bytes),
                 "split" if (1..=16).contains(&number) => trial.split = Some(number),
                 "fail" => trial.fail = Some(bytes),
+                "alone" if number <= 1 => trial.alone = number == 1,
                 _ => return Err(wrong()),
             }
         }
