@@ -107,11 +107,16 @@ impl Devices {
         self.done.bins.fetch_add(bins as u64, Relaxed);
     }
 
+    /// Their names.
+    pub fn names(&self) -> Vec<&str> {
+        self.devices.iter().map(|device| device.described().name.as_str()).collect()
+    }
+
     /// What they did, in a line; nothing where there are none.
     pub fn told(&self) -> Option<String> {
         let [on, all, lost] =
             [&self.done.on_devices, &self.done.bins, &self.done.lost].map(|n| n.load(Relaxed));
-        let names: Vec<&str> = self.devices.iter().map(|device| device.described().name.as_str()).collect();
+        let names = self.names();
         let lost =
             if lost == 0 { String::new() } else { format!("; {lost} bins of lost devices by threads") };
         (!names.is_empty()).then(|| {
