@@ -134,7 +134,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::Args,
+    gpu: gpu::Gpus,
     /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,

@@ -107,7 +107,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
     #[command(flatten)]
-    gpu: gpu::Args,
+    gpu: gpu::Gpus,
     /// Keep finished steps on disk until all is done, and take up an interrupted run that did: the same command, repeated
     /// until it is done. Threads and memory may be others. Needs room for all k-mers
     #[arg(long, help_heading = "Resources")]

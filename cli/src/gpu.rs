@@ -13,7 +13,7 @@ use crate::report::markup::counted;
 
 /// The option.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct Gpus {
     /// Count k-mers on devices as well: `auto` where it is worth it, `off`, or those of these numbers or names, as `genuma topology`
     /// shows them. The result is the same
     #[arg(long, value_name = "auto|off|DEVICE,...", default_value = "auto", help_heading = "Resources")]
@@ -44,7 +44,7 @@ impl FromStr for Wish {
 /// Least memory with which a device is taken without being asked for: its driver takes some hundred megabytes that nobody counts.
 const LEAST_MEMORY: u64 = 2 << 30;
 
-impl Args {
+impl Gpus {
     /// The devices that are to count the k-mers of these lanes beside so many threads, in so many bytes of memory. Says in a line what was chosen, and why,
     /// where there was a choice.
     ///

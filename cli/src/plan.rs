@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
     scratch: Option<u64>,
     #[command(flatten)]
-    gpu: gpu::Args,
+    gpu: gpu::Gpus,
 
     /// Power that the machine takes while it calls
     #[arg(long, value_name = "W", value_parser = amount, help_heading = "Energy and cost")]

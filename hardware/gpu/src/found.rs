@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use opencl3::device::{
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
 };
+use opencl3::error_codes::DLOPEN_RUNTIME_LOAD_FAILED;
 use opencl3::platform::get_platforms;
 use serde::Serialize;
 
@@ -82,7 +83,7 @@ pub fn find() -> Found {
             // What the loader of drivers says where it has none, and what the binding says where there is no loader.
             found.missing.push(match error.0 {
                 -1001 => "no OpenCL driver is installed".into(),
-                code if code <= -10_000 => "there is no OpenCL library (libOpenCL.so.1)".into(),
+                DLOPEN_RUNTIME_LOAD_FAILED => "there is no OpenCL library (libOpenCL.so.1)".into(),
                 _ => format!("the OpenCL library does not work: {error}"),
             });
             return found;
