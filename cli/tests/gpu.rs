@@ -50,7 +50,7 @@ fn text(path: &Path) -> &str {
 
 /// Counts one or two samples into a text and returns it, and what was said.
 fn count(name: &str, k: &str, samples: usize, options: &[&str], trial: &str) -> (Vec<u8>, String) {
-    let out = scratch("gpu-count").join(format!("{name}.tsv"));
+    let out = scratch(&format!("gpu-count-{name}")).join("counted.tsv");
     let (tumor, normal) = (&pair().tumor, &pair().normal);
     let mut args = vec!["count", "-k", k, "--threads", "2", "-o", text(&out), "--normal"];
     args.extend(normal.iter().map(|path| text(path)));
@@ -110,7 +110,7 @@ fn a_count_that_is_resumed_may_have_devices() {
 
 /// Calls into a folder of this name.
 fn call(name: &str, options: &[&str], trial: &str) -> (PathBuf, String) {
-    let out = scratch("gpu-call").join(name);
+    let out = scratch(&format!("gpu-call-{name}")).join("calls");
     let args = pair().call_with(&out, options);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     (out.clone(), tried(&args, trial).well().stderr())
@@ -164,9 +164,17 @@ fn a_cpu_is_never_taken_for_a_gain_and_unknown_devices_are_refused() {
     let out = scratch("gpu-unknown").join("x.tsv");
     let refused = tried(&["count", reads, "-o", text(&out), "--gpu", "no such card"], "");
     assert_eq!(refused.output.status.code(), Some(2));
-    assert!(refused.stderr().contains("--gpu no such card: no such device; there is 0 ("), "{}", refused.stderr());
+    assert!(
+        refused.stderr().contains("--gpu no such card: no such device; there is 0 ("),
+        "{}",
+        refused.stderr()
+    );
     let refused = tried(&["count", reads, "-o", text(&out), "--gpu", "0"], "memory=much");
-    assert!(refused.stderr().contains("GENUMA_GPU_TRIAL: 'memory=much' is not understood"), "{}", refused.stderr());
+    assert!(
+        refused.stderr().contains("GENUMA_GPU_TRIAL: 'memory=much' is not understood"),
+        "{}",
+        refused.stderr()
+    );
 }
 
 #[test]
@@ -181,7 +189,19 @@ fn devices_are_shown_and_planned_with() {
     assert!(device["memory"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{json}");
     let name = device["name"].as_str().expect("a name");
     let planned = |gpu: &str| {
-        let args = ["plan", "--genome", "3.1G", "--depth", "30,30", "--memory", "64G", "--scratch", "400G", "--gpu", gpu];
+        let args = [
+            "plan",
+            "--genome",
+            "3.1G",
+            "--depth",
+            "30,30",
+            "--memory",
+            "64G",
+            "--scratch",
+            "400G",
+            "--gpu",
+            gpu,
+        ];
         let planned = tried(&args, "").well();
         let text = String::from_utf8_lossy(&planned.output.stdout).into_owned();
         text.lines().find_map(|line| line.strip_prefix("devices")).expect("a line").trim().to_owned()

@@ -119,9 +119,8 @@ impl Devices {
         let names = self.names();
         let lost =
             if lost == 0 { String::new() } else { format!("; {lost} bins of lost devices by threads") };
-        (!names.is_empty()).then(|| {
-            format!("{on} of {all} bins were counted by {}{lost}, the others by threads", names.join(" and "))
-        })
+        (!names.is_empty())
+            .then(|| format!("{on} of {all} bins were counted by {}{lost}", names.join(" and ")))
     }
 
     /// How many bins were counted in all, how many of them by devices, and how many of those that devices had begun by threads.

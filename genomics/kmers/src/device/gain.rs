@@ -2,7 +2,7 @@
 
 use genuma_gpu::Rates;
 
-/// Nanoseconds of a CPU a k-mer, to count it out of a bin (docs/kmers.md: 29 s for 4,074 M).
+/// Nanoseconds of a CPU a k-mer, to count it out of a bin (29 s for 4,074 M, docs/kmers.md).
 const CPU_NS: f64 = 7.0;
 /// Bytes that go to a device for each k-mer (docs/kmers.md), with the starts of chunks.
 const BYTES_PER_KMER: f64 = 1.23;
