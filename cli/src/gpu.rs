@@ -103,9 +103,8 @@ fn worth_it(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
         Err(error) => return none(error.to_string()),
     };
     let found = find();
-    let fit = |device: &&Described| matches!(device.kind, Kind::Gpu | Kind::Accelerator) && device.atomics;
     let (mut names, mut devices, mut measured) = (Vec::new(), Vec::new(), Vec::new());
-    for described in found.devices.iter().filter(fit) {
+    for described in found.devices.iter().filter(|device| may_gain(device)) {
         let opened = Device::open(described, &trial).and_then(|parts| {
             let rates = parts.iter().map(rates).collect::<Result<Vec<_>, _>>()?;
             Ok((parts, rates))
@@ -130,6 +129,11 @@ fn worth_it(kmers: u64, threads: usize, memory: u64) -> (String, Devices) {
         true => (format!("{} ({took})", names.join(" and ")), Devices::new(devices)),
         false => none(format!("{} would gain nothing ({took})", names.join(" and "))),
     }
+}
+
+/// Whether a device could gain anything: CPUs are busy already.
+fn may_gain(device: &Described) -> bool {
+    matches!(device.kind, Kind::Gpu | Kind::Accelerator) && device.atomics
 }
 
 /// The devices of these numbers or names; none, and why, where there is no device at all or none of these can be used.
@@ -184,5 +188,15 @@ mod tests {
         let read = |text: &str| text.parse::<Wish>().expect("anything is a wish");
         assert_eq!((read("auto"), read("off")), (Wish::Auto, Wish::Off));
         assert_eq!(read("0, H100"), Wish::These(vec!["0".into(), "h100".into()]));
+    }
+
+    #[test]
+    fn cpus_never_gain() {
+        let found = find();
+        let cpu = found.devices.iter().find(|device| device.kind == Kind::Cpu);
+        let cpu = cpu.unwrap_or_else(|| panic!("no PoCL, see scripts/setup.sh: {:?}", found.missing));
+        assert!(!may_gain(cpu));
+        assert!(may_gain(&Described { kind: Kind::Gpu, ..cpu.clone() }));
+        assert!(!may_gain(&Described { kind: Kind::Gpu, atomics: false, ..cpu.clone() }));
     }
 }
