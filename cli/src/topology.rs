@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use genuma_gpu::{Described, Found, Kind};
-use genuma_machine::Source;
 use genuma_machine::topology::{Recorded, Synthetic, Sysfs};
+use genuma_machine::{Source, Topology};
 use genuma_work::publish::AtomicFile;
+use serde::Serialize;
 
 use crate::{sizes, voice};
 
@@ -38,6 +39,15 @@ pub struct Args {
     record: Option<PathBuf>,
 }
 
+/// What is shown as JSON.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    topology: Topology,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<Found>,
+}
+
 /// Prints the topology on stdout.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     // First, so that a machine that cannot be understood leaves a recording all the same.
@@ -55,13 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // Of another machine nobody can say.
     let found = (args.from.is_none() && args.synthetic.is_none()).then(genuma_gpu::find);
     let text = match args.json {
-        true => {
-            let mut value = serde_json::to_value(&topology)?;
-            if let (Some(found), Some(object)) = (&found, value.as_object_mut()) {
-                object.insert("devices".into(), serde_json::to_value(found)?);
-            }
-            format!("{}\n", serde_json::to_string_pretty(&value)?)
-        }
+        true => format!("{}\n", serde_json::to_string_pretty(&Shown { topology, devices: found })?),
         false => topology.table() + &found.as_ref().map_or_else(String::new, table),
     };
     voice::print(text)

@@ -14,6 +14,9 @@ use common::{Data, assert_same, genuma, scratch};
 /// What a device is made of in most tests: two, with so little memory that bins are cut, and threads that leave them all they can do.
 const HARD: &str = "memory=1M,split=2,alone=1";
 
+/// The same for calls, which look at all roots: bins are larger than pieces here, and few larger than tables.
+const CALLED: &str = "memory=4M,split=2,alone=1";
+
 struct Tried {
     output: Output,
 }
@@ -39,8 +42,21 @@ fn tried(args: &[&str], trial: &str) -> Tried {
 fn pair() -> &'static Data {
     static PAIR: OnceLock<Data> = OnceLock::new();
     PAIR.get_or_init(|| {
-        let few = ["--snvs", "60", "--indels", "12", "--svs", "4", "--seed", "5"];
-        Data::simulate("gpu-pair", &[&["--genome-length", "400000"], &few[..]].concat())
+        let few = [
+            "--snvs",
+            "40",
+            "--indels",
+            "8",
+            "--svs",
+            "2",
+            "--seed",
+            "5",
+            "--depth-normal",
+            "15",
+            "--depth-tumor",
+            "20",
+        ];
+        Data::simulate("gpu-pair", &[&["--genome-length", "250000"], &few[..]].concat())
     })
 }
 
@@ -120,11 +136,11 @@ fn call(name: &str, options: &[&str], trial: &str) -> (PathBuf, String) {
 fn calls_are_the_same_bytes_with_devices() {
     for k in ["24", "25", "31", "32"] {
         let (without, _) = call(&format!("{k}-off"), &["-k", k, "--gpu", "off"], "");
-        let (with, said) = call(&format!("{k}-on"), &["-k", k, "--gpu", "0", "--memory", "2G"], HARD);
+        let (with, said) = call(&format!("{k}-on"), &["-k", k, "--gpu", "0", "--memory", "2G"], CALLED);
         assert_same(&without, &with);
         assert!(on_devices(&said) > 0, "{said}");
         if k == "31" {
-            let trial = format!("{HARD},fail=200");
+            let trial = format!("{CALLED},fail=200");
             let (with, said) = call("31-lost", &["-k", k, "--gpu", "0", "--memory", "1G"], &trial);
             assert_same(&without, &with);
             assert!(said.contains("a failure made for a trial"), "{said}");
