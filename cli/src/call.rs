@@ -142,7 +142,7 @@ pub struct Args {
     /// Do not call: write into this place what is to be done in parts, each by `genuma step` on any machine that sees it. A folder,
     /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4 or what this machine has, and
     /// at most 16G]
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume"], help_heading = "In parts")]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu"], help_heading = "In parts")]
     plan: Option<String>,
     /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "In parts")]

@@ -145,11 +145,10 @@ fn asked_for(names: &[String]) -> anyhow::Result<(String, Devices)> {
     }
     let mut wanted: Vec<&Described> = Vec::new();
     for name in names {
-        let is = |device: &&Described| match name.parse::<usize>() {
-            Ok(number) => device.number == number,
-            Err(_) => !name.is_empty() && device.name.to_lowercase().contains(name),
-        };
-        let device = found.devices.iter().find(is).ok_or_else(|| {
+        let numbered = |device: &&Described| device.number.to_string() == *name;
+        let named = |device: &&Described| !name.is_empty() && device.name.to_lowercase().contains(name);
+        let devices = || found.devices.iter();
+        let device = devices().find(numbered).or_else(|| devices().find(named)).ok_or_else(|| {
             let there = found.devices.iter().map(|d| format!("{} ({})", d.number, d.name));
             Usage(format!("--gpu {name}: no such device; there is {}", there.collect::<Vec<_>>().join(", ")))
         })?;
