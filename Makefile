@@ -1,6 +1,6 @@
 # Thin on purpose: each target installs what is missing (Debian, Ubuntu) and hands over to cargo or a script.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table docs dist dist-again fuzz fuzz-faults
+.PHONY: help build demo test lint bench-call bench-parts bench-pairs bench-portrait bench-purity bench-called bench-cells bench-align bench-align-scaling bench-run bench-advise bench-farm bench-probe bench-flash bench-count bench-table bench-gpu docs dist dist-again fuzz fuzz-faults
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 22
@@ -102,6 +102,10 @@ bench-probe: ## hold the probe's triad and chase beside plain C
 bench-count: ## time counting k-mers beside KMC, and beside the floor of reading and writing
 	@scripts/setup.sh build test bench
 	@bench/count.sh $(ARGS)
+
+bench-gpu: ## time counting on a device beside all threads, and a whole call, with joules where they can be read; ARGS="--device 1" for another
+	@scripts/setup.sh build
+	@bench/gpu.sh $(ARGS)
 
 bench-table: ## time combining tables of k-mers beside cat and kmc_tools
 	@scripts/setup.sh build test bench

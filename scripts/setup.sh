@@ -9,6 +9,8 @@ build=(build-essential pkg-config cmake clang libclang-dev zlib1g-dev)
 # The tools that judge our files: VCF, BAM, k-mer counts, and the report in a browser; bzip2 unpacks test data.
 # QEMU and what fills its guests (scripts/numavm.sh): machines of several nodes to place memory on.
 test=(bwa bowtie2 minimap2 snap-aligner bcftools samtools tabix chromium bzip2 kmc jellyfish qemu-system-x86 busybox-static cpio zstd numactl)
+# A device for OpenCL that is the CPUs, and what finds drivers.
+test+=(pocl-opencl-icd ocl-icd-libopencl1)
 # Slurm, and what scripts/nextflow.sh and scripts/snakemake.sh need: calls in parts on a cluster of this machine (scripts/slurm.sh).
 test+=(slurmctld slurmd slurm-client openjdk-17-jre-headless maven python3-venv procps)
 # What `make dist` is made and tried with: processors of another kind are QEMU's.

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::value_parser;
+use genuma_kmers::Devices;
 use genuma_reads::fasta::Reference;
 use genuma_reads::{AlignedOptions, Genome, Lane, LaneFiles, check_lanes, check_lanes_once};
 use genuma_somatic::outcome::Outcome;
@@ -32,7 +33,7 @@ use crate::forecast::input;
 use crate::forecast::rates::MEASURED;
 use crate::parts::making::{self, Asked};
 use crate::report::markup::{counted, duration};
-use crate::{aligned, command, sizes, voice};
+use crate::{aligned, command, gpu, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
 use outputs::Outputs;
@@ -133,6 +134,8 @@ pub struct Args {
     /// as 100G; where that is too little files are read more often [default: what is free there, less a twentieth and 1G at least]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
     scratch: Option<u64>,
+    #[command(flatten)]
+    gpu: gpu::Gpus,
     /// Take up an interrupted run: steps it finished are not done again; inputs and parameters must be the same
     #[arg(long, help_heading = "Resources")]
     resume: bool,
@@ -140,7 +143,7 @@ pub struct Args {
     /// Do not call: write into this place what is to be done in parts, each by `genuma step` on any machine that sees it. A folder,
     /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4 or what this machine has, and
     /// at most 16G]
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume"], help_heading = "In parts")]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu"], help_heading = "In parts")]
     plan: Option<String>,
     /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "In parts")]
@@ -223,6 +226,7 @@ pub fn finish(
 fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
     let watched = Watched::start();
     let mut finished = job.run(&watched)?;
+    gpu::tell(&job.means.devices);
     let outcome = outputs.write(job, &mut finished, &watched)?;
     if !finished.answers.is_empty() {
         voice::print(why::told(&finished.answers))?;
@@ -261,8 +265,13 @@ impl Args {
                 threads: self.threads.map_or_else(|| command::all_or(None).min(STEP_THREADS), usize::from),
                 memory: self.memory.unwrap_or(STEP_MEMORY),
                 scratch: u64::MAX,
+                devices: Devices::default(),
             },
-            None => means(self.threads, self.memory, self.scratch)?,
+            None => {
+                let means = means(self.threads, self.memory, self.scratch)?;
+                let devices = self.gpu.choose(&all, self.k, means.threads, means.memory)?;
+                Means { devices, ..means }
+            }
         };
         let piped = all.iter().any(Lane::has_pipe);
         if piped && (self.plan.is_some() || self.resume) {
@@ -330,7 +339,8 @@ fn absolute(lane: &mut Lane) -> anyhow::Result<()> {
 /// The memory is too little for the threads.
 fn means(threads: Option<u16>, memory: Option<u64>, scratch: Option<u64>) -> Result<Means, Usage> {
     let memory = memory.map_or_else(budget::usual, budget::at_most_all);
-    let means = Means { threads: command::all_or(threads), memory, scratch: scratch.unwrap_or(u64::MAX) };
+    let scratch = scratch.unwrap_or(u64::MAX);
+    let means = Means { threads: command::all_or(threads), memory, scratch, devices: Devices::default() };
     budget::check(&means, None)?;
     debug!("{} threads, {} of memory", means.threads, sizes::show(memory));
     Ok(means)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
-use genuma_kmers::{CountParams, MAX_SAMPLES, Part, Scattered, Sorted, least_memory};
+use genuma_kmers::{CountParams, Devices, MAX_SAMPLES, Part, Scattered, Sorted, least_memory};
 use genuma_reads::{AlignedOptions, Genome, Lane, Layout, Meter, check_lanes, check_lanes_once};
 use genuma_work::Watch;
 use genuma_work::clock::{Clock, UnitCost, process_cost};
@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use genuma_work::publish::Set;
 use genuma_work::{folder, signals};
 
-use crate::{aligned, command, multiqc, sizes};
+use crate::{aligned, command, gpu, multiqc, sizes};
 use outputs::{Outcome, Target};
 use resume::Resumable;
 
@@ -109,6 +109,8 @@ pub struct Args {
     /// Folder for what does not fit in memory, best on a fast disk [default: that of the output]
     #[arg(long, value_name = "DIR", help_heading = "Resources")]
     work: Option<PathBuf>,
+    #[command(flatten)]
+    gpu: gpu::Gpus,
     /// Keep finished steps on disk until all is done, and take up an interrupted run that did: the same command, repeated
     /// until it is done. Threads and memory may be others. Needs room for all k-mers
     #[arg(long, help_heading = "Resources")]
@@ -189,6 +191,7 @@ impl Args {
             work,
             scratch: u64::MAX,
             part: Part::WHOLE,
+            devices: Devices::default(),
         })
     }
 
@@ -211,6 +214,8 @@ impl Args {
         } else {
             check_lanes_once(&lanes)?
         }
+        let devices = self.gpu.choose(&lanes, self.k, params.threads, params.memory)?;
+        let params = CountParams { devices, ..params };
         let folder = resume::folder(&params.work, &self.out);
         let outputs = [&self.out]
             .into_iter()
@@ -260,7 +265,8 @@ impl Args {
         costs.push(clock.cost("write"));
 
         let (stats, spectra, shares) = (sorted.stats(), &sorted.spectra, &sorted.shares);
-        let outcome = Outcome { note, stats, spectra, shares, written, costs };
+        let devices = &params.devices;
+        let outcome = Outcome { note, stats, spectra, shares, devices, written, costs };
         if let Some(path) = &self.histogram {
             outcome.histogram(path, &mut set)?;
         }
@@ -276,6 +282,7 @@ impl Args {
         }
         drop(progress);
         aligned::tell(lanes);
+        gpu::tell(&params.devices);
         info!(
             "{} distinct {}-mers of {} are there {} times or more; {:.1} s, {} of memory at most; see {}",
             outcome.written.entries,

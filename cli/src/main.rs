@@ -13,6 +13,7 @@ mod evaluate;
 mod failure;
 mod fingerprint;
 mod forecast;
+mod gpu;
 mod index;
 mod json;
 mod machine;

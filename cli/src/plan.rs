@@ -20,7 +20,7 @@ use crate::forecast::calibrate::{Run, calibrated};
 use crate::forecast::input;
 use crate::forecast::model::{Forecast, Given};
 use crate::forecast::rates::{MEASURED, Rates};
-use crate::{command, json, sizes, voice};
+use crate::{command, gpu, json, sizes, voice};
 
 /// Say what a call will take: time, memory, scratch, energy, cost.
 ///
@@ -88,6 +88,8 @@ pub struct Args {
     /// [default: what is free there, less a twentieth and 1G at least]
     #[arg(long, value_name = "SIZE", value_parser = sizes::parse, help_heading = "Resources")]
     scratch: Option<u64>,
+    #[command(flatten)]
+    gpu: gpu::Gpus,
 
     /// Power that the machine takes while it calls
     #[arg(long, value_name = "W", value_parser = amount, help_heading = "Energy and cost")]
@@ -132,6 +134,8 @@ pub struct Plan {
     runs: usize,
     rates: Rates,
     forecast: Forecast,
+    /// Devices that will count beside the threads, or why none; times are without.
+    gpu: String,
     /// Power of the machine, if known.
     watts: Option<f64>,
     energy_kwh: Option<f64>,
@@ -147,6 +151,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let runs: Vec<Run> = args.from.iter().map(|path| Run::load(path)).collect::<Result<_, _>>()?;
     let (given, rates) = (args.given()?, calibrated(&runs));
     let forecast = given.forecast(&rates);
+    let gpu = args.gpu.words(given.kmers(), given.means.threads, given.means.memory)?;
     let watts = args.watts.or(rates.watts);
     let hours = forecast.wall_s() / 3600.0;
     let energy_kwh = watts.filter(|_| forecast.refused.is_none()).map(|watts| watts * hours / 1000.0);
@@ -158,6 +163,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         runs: runs.len(),
         rates,
         forecast,
+        gpu,
         watts,
         energy_kwh,
         cost,
@@ -180,6 +186,7 @@ impl Args {
             threads: command::all_or(self.threads),
             memory: self.memory.unwrap_or_else(budget::usual),
             scratch: self.scratch.map_or_else(|| self.free(), Ok)?,
+            devices: Default::default(),
         };
         let read_length = u64::from(self.read_length);
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {

@@ -8,11 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
+use genuma_gpu::{Device, Trial, rates};
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_probe::measure::{Machine, measure};
 use genuma_probe::native::Native;
 use genuma_probe::placement::{Outcome, check};
 use genuma_probe::plan::{Plan, Wish};
+use genuma_probe::profile::DeviceProfile;
 use genuma_probe::{MachineProfile, dmi};
 use genuma_work::publish::{AtomicFile, Set};
 use tracing::info;
@@ -25,7 +27,8 @@ use crate::{report, voice};
 /// Measures the latency of caches and of each node's memory from each node's CPUs, the bandwidth of each of these
 /// pairs and of memory spread over the nodes, latency under load, and what is left to each thread when many use one
 /// memory. Threads are pinned and the kernel is asked where the buffers are. Other programs disturb the numbers:
-/// their spread tells how much.
+/// their spread tells how much. Devices that OpenCL drives are measured at the end: copies to and from them, and
+/// changes at random places of their memory.
 ///
 /// Writes into the output folder, when all is done:
 ///   machine.json   every number with unit, repetitions, median and spread
@@ -90,7 +93,34 @@ fn measured(quick: bool) -> anyhow::Result<MachineProfile> {
     let steps = Steps::start(plan.expected_s());
     let mut native = Native::new(&topology);
     let watch = &mut |progress: &genuma_probe::measure::Progress| steps.at(progress.done_s, &progress.job);
-    Ok(measure(machine, &plan, &mut native, watch)?)
+    let mut profile = measure(machine, &plan, &mut native, watch)?;
+    let (devices, missing) = devices();
+    profile.devices = devices;
+    profile.missing.extend(missing);
+    Ok(profile)
+}
+
+/// Devices that OpenCL drives, measured, and what is wrong with those that cannot be.
+fn devices() -> (Vec<DeviceProfile>, Vec<String>) {
+    let found = genuma_gpu::find();
+    let (mut devices, mut missing) = (Vec::new(), found.missing);
+    for described in &found.devices {
+        let opened = Device::open(described, &Trial::default());
+        match opened.and_then(|parts| parts.iter().map(rates).collect::<Result<Vec<_>, _>>()) {
+            Ok(measured) => devices.extend(measured.into_iter().map(|rates| DeviceProfile {
+                name: described.name.clone(),
+                kind: format!("{:?}", described.kind).to_lowercase(),
+                driver: described.driver.clone(),
+                memory: described.memory,
+                node: described.node,
+                to_gbs: rates.to_gbs,
+                from_gbs: rates.from_gbs,
+                random_mops: rates.random_mops,
+            })),
+            Err(error) => missing.push(error.to_string()),
+        }
+    }
+    (devices, missing)
 }
 
 /// Writes the page, and the profile if it is new.

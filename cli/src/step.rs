@@ -115,6 +115,7 @@ fn work_on(args: &Args, plan: &RunPlan, depot: &Depot, step: Step, work: &Path) 
         threads: args.threads.map_or(planned.threads, usize::from),
         memory: args.memory.unwrap_or(planned.memory_mb << 20),
         scratch: u64::MAX,
+        devices: Default::default(),
     };
     let watched = Watched::start();
     let stepping = Stepping { parts: &plan.call, depot, means: means.clone(), work, watch: &watched };

@@ -4,17 +4,19 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use genuma_machine::Source;
+use genuma_gpu::{Described, Found, Kind};
 use genuma_machine::topology::{Recorded, Synthetic, Sysfs};
+use genuma_machine::{Source, Topology};
 use genuma_work::publish::AtomicFile;
+use serde::Serialize;
 
-use crate::voice;
+use crate::{sizes, voice};
 
 /// Show the nodes, CPUs, caches and memory of a machine.
 ///
 /// Tells of each NUMA node its CPUs, memory and huge pages, of all nodes their distances and what firmware says of
 /// latency and bandwidth, and what this process may use when that is less than there is. What could not be read is
-/// listed at the end, with what was assumed instead.
+/// listed at the end, with what was assumed instead. Of this machine the devices that OpenCL drives are shown as well.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma topology\n  \
@@ -37,6 +39,15 @@ pub struct Args {
     record: Option<PathBuf>,
 }
 
+/// What is shown as JSON.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    topology: Topology,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<Found>,
+}
+
 /// Prints the topology on stdout.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     // First, so that a machine that cannot be understood leaves a recording all the same.
@@ -51,9 +62,41 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (None, None) => Box::new(Sysfs::new()),
     };
     let topology = source.topology()?;
+    // Of another machine nobody can say.
+    let found = (args.from.is_none() && args.synthetic.is_none()).then(genuma_gpu::find);
     let text = match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(&topology)?),
-        false => topology.table(),
+        true => format!("{}\n", serde_json::to_string_pretty(&Shown { topology, devices: found })?),
+        false => topology.table() + &found.as_ref().map_or_else(String::new, table),
     };
     voice::print(text)
+}
+
+/// Devices under each other, and what is missing.
+fn table(found: &Found) -> String {
+    let mut text = String::from("\ndevices\n");
+    for device in &found.devices {
+        text += &format!("  {}\n", line(device));
+    }
+    for missing in &found.missing {
+        text += &format!("  {missing}\n");
+    }
+    text
+}
+
+/// A device in a line.
+pub fn line(device: &Described) -> String {
+    let Described { number, name, kind, driver, memory, units, .. } = device;
+    let kind = match kind {
+        Kind::Gpu => "GPU",
+        Kind::Accelerator => "accelerator",
+        Kind::Cpu => "the CPUs as a device",
+        Kind::Other => "device",
+    };
+    let memory_of = if device.shares_memory { "of the host's memory" } else { "of its own memory" };
+    let node = device.node.map_or(String::new(), |node| format!(", on node {node}"));
+    let atomics = if device.atomics { "" } else { ", no 64-bit atomics: cannot count" };
+    format!(
+        "{number}  {name}: {kind}, {units} units, {} {memory_of}{node}{atomics}; {driver}",
+        sizes::show(*memory)
+    )
 }

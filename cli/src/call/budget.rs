@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn too_little_is_told_with_what_is_needed() {
         let said = |memory, reference| {
-            check(&Means { threads: 2, memory, scratch: 0 }, reference)
+            check(&Means { threads: 2, memory, scratch: 0, devices: Default::default() }, reference)
                 .err()
                 .map(|e| e.to_string())
                 .unwrap_or_default()

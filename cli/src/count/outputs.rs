@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use genuma_flash::{MAX_NOTE, Spec, TableWriter};
-use genuma_kmers::{CountStats, NodeShare, Sorted};
+use genuma_kmers::{CountStats, Devices, NodeShare, Sorted};
 use genuma_reads::dna;
 use genuma_work::clock::{UnitCost, process_cost};
 use genuma_work::publish::{AtomicFile, Set};
@@ -139,6 +139,7 @@ pub struct Outcome<'a, const S: usize> {
     pub stats: CountStats<S>,
     pub spectra: &'a [Vec<u64>; S],
     pub shares: &'a [NodeShare],
+    pub devices: &'a Devices,
     pub written: Written,
     pub costs: Vec<UnitCost>,
 }
@@ -177,7 +178,7 @@ impl<const S: usize> Outcome<'_, S> {
         wall: Duration,
         set: &mut Set,
     ) -> anyhow::Result<()> {
-        let Outcome { note, stats, shares, written, costs, .. } = self;
+        let Outcome { note, stats, shares, devices, written, costs, .. } = self;
         let samples: Vec<_> = (samples.iter().zip(stats.bases.iter().zip(&stats.kmers)))
             .map(|((name, files), (bases, kmers))| {
                 json!({ "name": name, "files": files, "bases": bases, "kmers": kmers })
@@ -204,6 +205,9 @@ impl<const S: usize> Outcome<'_, S> {
             "packed_bytes": stats.packed_bytes,
             "spilled_bytes": stats.spilled_bytes,
             "nodes": nodes,
+            "devices": devices.names(),
+            "bins_on_devices": devices.bins()[1],
+            "bins_devices_lost": devices.bins()[2],
             "wall_s": wall.as_secs_f64(),
             "cpu_s": cost.cpu_s,
             "peak_bytes": cost.peak_bytes,

@@ -63,7 +63,12 @@ impl Run {
             files: u64::MAX,
             reference: placed.map(|_| self.sequences.iter().map(|sequence| sequence.1).sum()),
             k: self.k,
-            means: self.means.clone().unwrap_or(Means { threads: 1, memory: 4 << 30, scratch: u64::MAX }),
+            means: self.means.clone().unwrap_or(Means {
+                threads: 1,
+                memory: 4 << 30,
+                scratch: u64::MAX,
+                devices: Default::default(),
+            }),
         }
     }
 

@@ -192,6 +192,11 @@ impl Given {
         forecast
     }
 
+    /// K-mers that are expected.
+    pub fn kmers(&self) -> u64 {
+        Expected::of(&self.held(), self.k).kmers
+    }
+
     /// What the counter gets.
     fn counting(&self) -> CountParams {
         // The quality under which bases are not counted changes nothing here.
@@ -436,7 +441,7 @@ mod tests {
             files: 4,
             reference: Some(3_100_000_000),
             k: 31,
-            means: Means { threads: 16, memory: 64 << 30, scratch: 1 << 40 },
+            means: Means { threads: 16, memory: 64 << 30, scratch: 1 << 40, devices: Default::default() },
         }
     }
 

@@ -110,7 +110,7 @@ mod tests {
             files: 4,
             reference: Some(3_100_000_000),
             k: 31,
-            means: Means { threads: 4, memory: 16 << 30, scratch: 1 << 40 },
+            means: Means { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() },
         };
         let steps = |n: u32| given.steps(n, genuma_kmers::grid(150_000_000_000, n), &MEASURED);
         let (few, many) = (steps(8), steps(32));

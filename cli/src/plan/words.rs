@@ -23,6 +23,7 @@ pub fn text(plan: &Plan) -> String {
             bytes => format!("{}: later passes read a packed copy of the reads", size(bytes)),
         };
         let _ = writeln!(text, "copy        {copied}");
+        let _ = writeln!(text, "devices     {}", plan.gpu);
         let _ = writeln!(text, "scratch     {} in the work folder at most", size(forecast.scratch_bytes));
     }
     match (plan.energy_kwh, plan.watts) {

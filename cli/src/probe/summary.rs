@@ -68,6 +68,14 @@ fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
             )?;
         }
     }
+    for device in &profile.devices {
+        let node = device.node.map_or(String::new(), |node| format!(", on node {node}"));
+        writeln!(
+            text,
+            "device      {}{node}: {:.1} GB/s to it, {:.1} GB/s from it, {:.0} M random changes/s",
+            device.name, device.to_gbs, device.from_gbs, device.random_mops
+        )?;
+    }
     let missing = profile.missing.iter().map(|what| format!("missing     {what}\n"));
     text.extend(missing);
     Ok(())

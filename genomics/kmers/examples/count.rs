@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use genuma_kmers::{AsRead, CountParams, Part, RootCounters, count};
+use genuma_kmers::{AsRead, CountParams, Devices, Part, RootCounters, count};
 use genuma_reads::{Lane, LaneFiles, Meter};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         work: work.into(),
         scratch: u64::MAX,
         part: Part::WHOLE,
+        devices: Devices::default(),
     };
     let pairs = files.chunks_exact(2).zip(0..).map(|(pair, sample)| {
         let [one, two] = [&pair[0], &pair[1]].map(PathBuf::from);

@@ -237,6 +237,39 @@ impl Bins {
     }
 }
 
+/// Bins that can be counted, one after the other.
+pub(crate) trait Countable: Sync {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// K-mers in one of them.
+    fn kmers(&self, bin: usize) -> u64;
+
+    /// Calls `each` with the records of a bin, in pieces.
+    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+
+    /// A bin is counted.
+    fn free(&self, bin: usize);
+}
+
+impl Countable for Bins {
+    fn len(&self) -> usize {
+        Bins::len(self)
+    }
+
+    fn kmers(&self, bin: usize) -> u64 {
+        Bins::kmers(self, bin)
+    }
+
+    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        Bins::read(self, bin, each)
+    }
+
+    fn free(&self, bin: usize) {
+        Bins::free(self, bin);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,15 +67,17 @@ impl ReadCheckpoint {
     fn scattered<const S: usize>(self, params: &CountParams, path: &Path) -> Result<Scattered<S>, Error> {
         check(params)?;
         let CountParams { k, threads, memory, .. } = *params;
+        let (devices, reserved) = (params.devices.clone(), params.reserved());
         let demand = Demand::new::<S>(self.kmers.iter().sum(), threads, Then::Sorted);
-        let plan = Plan::new(&demand, memory);
+        let plan = Plan::new(&demand, params.for_threads());
         // Bins hold nothing in memory now but the extent that each thread reads.
         if threads * self.bins.extent > (plan.extents - plan.parts + threads) * plan.extent {
             return Err(too_little(memory));
         }
         let totals = Totals { bases: samples(self.bases)?, kmers: samples(self.kmers)?, bytes: self.bytes };
         let bins = Bins::from_shelf(self.bins, Nodes::here(threads), path)?;
-        Ok(Scattered { pool: bins.pool(), bins, plan, k, threads, totals, shares: Vec::new() })
+        let shares = Vec::new();
+        Ok(Scattered { pool: bins.pool(), bins, plan, k, threads, totals, shares, devices, reserved })
     }
 }
 

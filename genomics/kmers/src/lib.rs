@@ -12,6 +12,7 @@ mod buffers;
 mod scatter;
 mod collapse;
 mod tally;
+mod device;
 mod sorted;
 mod pipeline;
 mod shards;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use genuma_reads::{Estimate, Lane, Pair};
 
 pub use checkpoint::{CountCheckpoint, ReadCheckpoint};
+pub use device::{Devices, Gain, gain};
 pub use genuma_machine::processor::{prefetch, widest};
 pub use nodes::NodeShare;
 pub use parts::{Fit, Grid, MAX_PARTS, Part, in_parts};
@@ -57,12 +59,25 @@ pub struct CountParams {
     pub scratch: u64,
     /// Which k-mers are counted; the others are read, and are in [`CountStats::kmers`] only.
     pub part: Part,
+    /// Devices that count beside the threads, with a share of the memory. They never show in what is counted.
+    pub devices: Devices,
 }
 
 impl CountParams {
     /// What the first reads of the lanes let one expect of them all.
     pub fn expected(&self, lanes: &[Lane]) -> Expected {
         Expected::of(&Estimate::of(lanes), self.k)
+    }
+
+    /// Bytes of the memory that lanes of devices get, if there is so much beside what threads need.
+    fn reserved(&self) -> u64 {
+        let left = self.memory.saturating_sub(least_memory(self.threads));
+        self.devices.wants().min(self.memory / 4).min(left)
+    }
+
+    /// Bytes of the memory that are left to the threads.
+    fn for_threads(&self) -> u64 {
+        self.memory - self.reserved()
     }
 
     /// Fewest partitions of the k-mer space in which [`count`] will do with memory and scratch if the reads are as expected; `None` when

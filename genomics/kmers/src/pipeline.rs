@@ -1,13 +1,14 @@
 //! The threads of a count, each on its node: all scatter, then all take bins, their node's first and of these the largest.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use genuma_reads::{Lane, Meter, for_each_batch};
 use genuma_work::{parallel, spill};
 
-use crate::bins::Bins;
+use crate::bins::{Bins, Countable};
 use crate::collapse::Collapse;
+use crate::device::{Devices, OnDevice};
 use crate::extents::Pool;
 use crate::nodes::{NodeShare, Nodes};
 use crate::parts::Grid;
@@ -15,7 +16,7 @@ use crate::plan::{Demand, Plan, Then, least_memory};
 use crate::scatter::{Scatter, Totals};
 use crate::sorted::{Keep, Layout, Sorted};
 use crate::superkmer::{Keys, records};
-use crate::tally::{Class, Harvest, Spectra, Tally};
+use crate::tally::{Class, Harvest, Rows, Share, Spectra, Tally, Wanted};
 use crate::{AsRead, CountParams, CountStats, Counted, Error, MAX_K, MIN_K, Prepare, RootCounters};
 
 /// Counts the k-mers of all lanes jointly, of samples 0 to `S - 1`: those of one partition, and [in all of them](crate::in_parts) each root is in one.
@@ -40,7 +41,7 @@ where
     check(params)?;
     let kmers = params.expected(lanes).share(params.part.of()).kmers;
     let demand = Demand::new::<S>(kmers, params.threads, Then::Seen);
-    let plan = Plan::new(&demand, params.memory);
+    let plan = Plan::new(&demand, params.for_threads());
     let (scattered, prepared) = Scattered::by_plan(plan, lanes, params, meter, prepare)?;
     let select = select(&scattered.totals.kmers);
     Ok((scattered.select(select)?, prepared))
@@ -57,6 +58,9 @@ pub struct Scattered<const S: usize> {
     pub(crate) totals: Totals<S>,
     /// Where the bins' memory is, if there are several nodes.
     pub(crate) shares: Vec<NodeShare>,
+    /// Devices that count beside the threads, and the memory that they get of the process's.
+    pub(crate) devices: Devices,
+    pub(crate) reserved: u64,
 }
 
 impl<const S: usize> Scattered<S> {
@@ -73,7 +77,7 @@ impl<const S: usize> Scattered<S> {
         check(params)?;
         let kmers = params.expected(lanes).share(params.part.of()).kmers;
         let demand = Demand::new::<S>(kmers, params.threads, Then::Sorted);
-        Ok(Plan::new(&demand, params.memory))
+        Ok(Plan::new(&demand, params.for_threads()))
     }
 
     /// With a given division of the memory.
@@ -128,7 +132,9 @@ impl<const S: usize> Scattered<S> {
             prepared.push(prepare);
         }
         let shares = pool.shares();
-        Ok((Self { bins, pool, plan, k: params.k, threads: params.threads, totals, shares }, prepared))
+        let (devices, reserved) = (params.devices.clone(), params.reserved());
+        let (k, threads) = (params.k, params.threads);
+        Ok((Self { bins, pool, plan, k, threads, totals, shares, devices, reserved }, prepared))
     }
 
     /// K-mers in the bins.
@@ -192,83 +198,97 @@ impl<const S: usize> Scattered<S> {
         &self,
         make: impl Fn() -> H + Sync,
     ) -> Result<(Share<S>, Vec<H>), Error> {
-        count_bins(&self.bins, self.pool.nodes(), self.k, self.threads, &self.plan, make)
+        let counters = Counters {
+            nodes: self.pool.nodes(),
+            k: self.k,
+            threads: self.threads,
+            plan: &self.plan,
+            devices: &self.devices,
+            reserved: self.reserved,
+        };
+        count_bins(&self.bins, &counters, make)
     }
 }
 
-/// Bins that can be counted, one after the other.
-pub(crate) trait Countable: Sync {
-    /// How many there are.
-    fn len(&self) -> usize;
-
-    /// K-mers in one of them.
-    fn kmers(&self, bin: usize) -> u64;
-
-    /// Calls `each` with the records of a bin, in pieces.
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
-
-    /// A bin is counted.
-    fn free(&self, bin: usize);
+/// Who counts bins, and with what.
+pub(crate) struct Counters<'a> {
+    pub(crate) nodes: &'a Nodes,
+    pub(crate) k: u32,
+    pub(crate) threads: usize,
+    pub(crate) plan: &'a Plan,
+    /// Devices beside the threads, and the memory that they get of the process's.
+    pub(crate) devices: &'a Devices,
+    pub(crate) reserved: u64,
 }
 
-impl Countable for Bins {
-    fn len(&self) -> usize {
-        Bins::len(self)
-    }
-
-    fn kmers(&self, bin: usize) -> u64 {
-        Bins::kmers(self, bin)
-    }
-
-    fn read(&self, bin: usize, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        Bins::read(self, bin, each)
-    }
-
-    fn free(&self, bin: usize) {
-        Bins::free(self, bin);
-    }
-}
-
-/// Counts all bins by all threads, each on its node and with a harvest of its own made by `make`.
+/// Counts all bins by all threads, each on its node, and by devices beside them, whoever is free taking the next; each has a harvest of its own made by `make`.
+/// What a device leaves that is lost the threads count in the end.
 pub(crate) fn count_bins<const S: usize, H: Harvest<S> + Send>(
     bins: &impl Countable,
-    nodes: &Nodes,
-    k: u32,
-    threads: usize,
-    plan: &Plan,
+    counters: &Counters<'_>,
     make: impl Fn() -> H + Sync,
 ) -> Result<(Share<S>, Vec<H>), Error> {
+    let Counters { nodes, k, threads, plan, devices, reserved } = *counters;
     let mut queues: Vec<Queue> = (0..nodes.len()).map(|_| Queue::default()).collect();
     (0..bins.len()).for_each(|bin| queues[nodes.of_bin(bin)].bins.push(bin));
     for queue in &mut queues {
         queue.bins.sort_by_key(|&bin| std::cmp::Reverse(bins.kmers(bin)));
     }
     let (queues, stop, make) = (&queues, &AtomicBool::new(false), &make);
+    let from = |home| {
+        let (others, first) = queues.split_at(home);
+        first.iter().chain(others).flat_map(Queue::take_all).take_while(|_| !stop.load(Relaxed))
+    };
 
-    let worker = |thread| {
+    let left = Mutex::new(Vec::new());
+    let thread = |thread| {
         let home = nodes.settle(thread);
         let (mut counting, mut harvest) = (Counting::new(k, plan), make());
-        let (others, first) = queues.split_at(home);
-        for bin in first.iter().chain(others).flat_map(Queue::take_all) {
-            if stop.load(Relaxed) {
-                break;
-            }
-            if let Err(e) = counting.bin(bins, bin, &mut harvest) {
-                stop.store(true, Relaxed);
-                return Err(e);
-            }
+        // What devices have left is nobody's by now.
+        let begun = std::iter::from_fn(|| left.lock().unwrap_or_else(PoisonError::into_inner).pop());
+        for (bin, classes) in begun.chain(from(home).map(|bin| (bin, vec![Class::ALL]))) {
+            counting.bin(bins, bin, classes, &mut harvest)?;
             bins.free(bin);
         }
         Ok((counting.share, harvest))
     };
+    let lanes = devices.lanes(reserved.saturating_sub(lane_buffers(plan, devices)));
+    let on_device = |lane: &OnDevice| {
+        let mut harvest = make();
+        let share = lane.count::<S>(k, bins, from(lane.number % nodes.len()), &mut harvest, &left)?;
+        Ok((share, harvest))
+    };
+    let beside = if devices.alone() && !lanes.is_empty() { 0 } else { threads };
+    let worker = |number: usize| {
+        let ended: Result<_, Error> = match number.checked_sub(beside).map(|lane| &lanes[lane]) {
+            None => thread(number),
+            Some(lane) => on_device(lane),
+        };
+        if ended.is_err() {
+            stop.store(true, Relaxed);
+        }
+        ended
+    };
     let (mut sum, mut harvests) = (Share::none(), Vec::new());
-    for ended in parallel::workers(threads, worker) {
+    let mut add = |ended: Result<(Share<S>, H), Error>| {
         let (share, harvest) = ended?;
         sum.add(&share);
         harvests.push(harvest);
+        Ok::<(), Error>(())
+    };
+    parallel::workers(beside + lanes.len(), worker).into_iter().try_for_each(&mut add)?;
+    // What devices left after the threads had ended.
+    if !lanes.is_empty() {
+        parallel::workers(threads, thread).into_iter().try_for_each(&mut add)?;
     }
+    devices.counted(bins.len());
     sum.spectra.only_present();
     Ok((sum, harvests))
+}
+
+/// Bytes that the lanes of devices have for counted k-mers on their way to parts.
+fn lane_buffers(plan: &Plan, devices: &Devices) -> u64 {
+    (devices.most_lanes() * plan.parts * Plan::KEPT) as u64
 }
 
 /// An error of scattering; that there is no more room, with how far the reading had come.
@@ -325,6 +345,16 @@ impl<P, const S: usize, F: Fn(&RootCounters<S>, &mut Vec<P>)> Harvest<S> for Sel
         });
         Ok(())
     }
+
+    fn wanted(&self) -> Wanted {
+        Wanted::Roots
+    }
+
+    fn rows(&mut self, rows: Rows<'_, S>, roots: u64) -> Result<(), Error> {
+        self.roots += roots;
+        rows.for_each_root(|root| (self.select)(root, &mut self.picks));
+        Ok(())
+    }
 }
 
 pub(crate) fn check(params: &CountParams) -> Result<(), Error> {
@@ -339,27 +369,6 @@ pub(crate) fn check(params: &CountParams) -> Result<(), Error> {
         return Ok(());
     };
     Err(Error::Params(fault))
-}
-
-/// What one thread counted.
-pub(crate) struct Share<const S: usize> {
-    pub(crate) spectra: Spectra<S>,
-    pub(crate) distinct: u64,
-    pub(crate) passes: u64,
-}
-
-impl<const S: usize> Share<S> {
-    fn none() -> Self {
-        Self { spectra: Spectra::none(), distinct: 0, passes: 0 }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.distinct += other.distinct;
-        self.passes += other.passes;
-        for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {
-            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
-        }
-    }
 }
 
 /// One thread's table and what came out of it.
@@ -379,7 +388,14 @@ impl<const S: usize> Counting<S> {
         Self { k, collapse, keys: Keys::default(), tally, share: Share::none(), kmers: 0 }
     }
 
-    fn bin(&mut self, bins: &impl Countable, bin: usize, harvest: &mut impl Harvest<S>) -> Result<(), Error> {
+    /// Counts the roots of some classes of a bin, which have none in common.
+    fn bin(
+        &mut self,
+        bins: &impl Countable,
+        bin: usize,
+        mut classes: Vec<Class>,
+        harvest: &mut impl Harvest<S>,
+    ) -> Result<(), Error> {
         let Self { k, collapse, keys, tally, share, kmers } = self;
         // As diverse as the bins before.
         let seen = bins.kmers(bin);
@@ -388,9 +404,8 @@ impl<const S: usize> Counting<S> {
         } else {
             (seen as u128 * share.distinct as u128 / *kmers as u128) as u64
         };
-        let mut class = Some(Class::ALL);
-        while let Some(current) = class {
-            tally.start(current, distinct);
+        while let Some(class) = classes.pop() {
+            tally.start(class, distinct);
             bins.read(bin, &mut |bytes| {
                 records(bytes, *k).for_each(|record| {
                     collapse.take(record, |piece| {
@@ -403,7 +418,7 @@ impl<const S: usize> Counting<S> {
             share.distinct += tally.len() as u64;
             share.passes += 1;
             harvest.take(tally, &mut share.spectra)?;
-            class = tally.next_class();
+            classes.extend(std::iter::from_fn(|| tally.next_class()));
         }
         *kmers += seen;
         Ok(())

@@ -63,7 +63,7 @@ impl Expected {
 pub fn parts_wanted<const S: usize>(expected: &Expected, params: &CountParams) -> Option<u32> {
     let fits = |&parts: &u32| {
         let Expected { kmers, bytes } = expected.share(parts);
-        let plan = Plan::new(&Demand::new::<S>(kmers, params.threads, Then::Seen), params.memory);
+        let plan = Plan::new(&Demand::new::<S>(kmers, params.threads, Then::Seen), params.for_threads());
         // A sixteenth is for what the reads are other than expected.
         bytes + bytes / 16 <= plan.holds(params.scratch)
     };
@@ -101,7 +101,7 @@ pub fn planned<const S: usize>(expected: &Expected, params: &CountParams) -> Opt
     let parts = parts_wanted::<S>(expected, params)?;
     let Expected { kmers, bytes } = expected.share(parts);
     let demand = Demand::new::<S>(kmers, params.threads, Then::Seen);
-    let plan = Plan::new(&demand, params.memory);
+    let plan = Plan::new(&demand, params.for_threads());
     let spilled = bytes.saturating_sub(plan.holds(0));
     Some(Planned { parts, memory: plan.takes(&demand, bytes), spilled })
 }
@@ -288,7 +288,16 @@ mod tests {
         let expected = Expected::of(&reads, 31);
         let with = |memory, scratch| {
             let (work, part) = (std::path::PathBuf::new(), crate::Part::WHOLE);
-            let params = CountParams { k: 31, min_base_quality: 0, threads: 16, memory, work, scratch, part };
+            let params = CountParams {
+                k: 31,
+                min_base_quality: 0,
+                threads: 16,
+                memory,
+                work,
+                scratch,
+                part,
+                devices: Default::default(),
+            };
             let planned = planned::<2>(&expected, &params).expect("partitions enough");
             assert_eq!(Some(planned.parts), params.parts_wanted::<2>(&expected));
             assert!(planned.memory <= memory && planned.spilled <= scratch, "{planned:?}");

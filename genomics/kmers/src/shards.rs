@@ -10,11 +10,11 @@ use genuma_reads::{Lane, Meter};
 use genuma_work::spill::{ObjectFile, Spill};
 use serde::{Deserialize, Serialize};
 
-use crate::bins::{Bins, Shelved};
+use crate::bins::{Bins, Countable, Shelved};
 use crate::extents::Pool;
 use crate::nodes::Nodes;
 use crate::parts::{Grid, Part};
-use crate::pipeline::{Countable, Scattered, Selection, check, count_bins, picked};
+use crate::pipeline::{Counters, Scattered, Selection, check, count_bins, picked};
 use crate::plan::{self, Demand, Plan, Then};
 use crate::scatter::Totals;
 use crate::{CountParams, CountStats, Counted, Error, Prepare, RootCounters};
@@ -47,7 +47,7 @@ impl Shard {
     ) -> Result<(Scattered<2>, Vec<R>), Error> {
         check(params)?;
         let demand = Demand::new::<2>(params.expected(lanes).kmers, params.threads, Then::Seen);
-        let plan = Plan::of_grid(grid, &demand, params.memory).ok_or_else(|| {
+        let plan = Plan::of_grid(grid, &demand, params.for_threads()).ok_or_else(|| {
             let least = plan::least_for_grid(grid, params.threads);
             Error::Params(format!(
                 "{} bytes are too little for {} bins: {} threads need {least}",
@@ -141,7 +141,7 @@ where
     F: Fn(&RootCounters, &mut Vec<P>) + Sync,
 {
     check(params)?;
-    let &CountParams { k, threads, memory, part, .. } = params;
+    let &CountParams { k, threads, part, .. } = params;
     let grid = shards.first().map(|(shard, _)| shard.grid);
     let other = || Error::Params("the shards were scattered into other partitions".into());
     let grid = grid.ok_or_else(other)?;
@@ -159,11 +159,13 @@ where
         totals.bytes += bins.bytes();
         stacked.push(Bins::object(bins, nodes.clone(), file)?);
     }
-    let plan = Plan::new(&Demand::new::<2>(held, threads, Then::Seen), memory);
+    let plan = Plan::new(&Demand::new::<2>(held, threads, Then::Seen), params.for_threads());
     let select = select(&totals.kmers);
     meter.expect_bytes(totals.bytes);
     let stacked = Stacked { shards: stacked, meter };
-    let (sum, selections) = count_bins(&stacked, &nodes, k, threads, &plan, || Selection::new(&select))?;
+    let (devices, reserved) = (&params.devices, params.reserved());
+    let counters = Counters { nodes: &nodes, k, threads, plan: &plan, devices, reserved };
+    let (sum, selections) = count_bins(&stacked, &counters, || Selection::new(&select))?;
     let (picks, roots) = picked(selections);
     let bins = u64::from(grid.bins);
     let stats = CountStats {

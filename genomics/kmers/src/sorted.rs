@@ -14,7 +14,7 @@ use crate::bins::Bins;
 use crate::buffers::Buffers;
 use crate::plan::Plan;
 use crate::superkmer::canonical;
-use crate::tally::{Harvest, Spectra, Tally, WAITING};
+use crate::tally::{Harvest, Rows, Spectra, Tally, WAITING, Wanted};
 use crate::{CountStats, Error, MAX_SAMPLES, NodeShare};
 
 /// Most bytes of a k-mer with counters of `samples` samples.
@@ -213,6 +213,22 @@ impl<const S: usize> Harvest<S> for Keep<'_> {
             *kept += kmers.len() as u64;
             Ok(())
         })
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted::Kmers { least: self.least }
+    }
+
+    fn rows(&mut self, rows: Rows<'_, S>, _: u64) -> Result<(), Error> {
+        let Self { k, layout, buffers, kept, .. } = self;
+        for (&key, counts) in rows.keys.iter().zip(rows.counts) {
+            let kmer = canonical(key, *k);
+            let part = layout.part(kmer);
+            let bytes = layout.write(kmer, counts, buffers.room(part, most_bytes(S))?);
+            buffers.wrote(part, bytes, 1);
+        }
+        *kept += rows.keys.len() as u64;
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A record is one byte, the sample in its three highest bits and the number of k-mers less one below, followed by the
 //! bases, four a byte, the first in the highest bits; the unused bits of the last byte are zero.
 
-use genuma_machine::processor::widest;
+use genuma_machine::processor::Vectors;
 use genuma_reads::packed::{Codes, Packed, WORD, after};
 use genuma_reads::{Mate, dna};
 
@@ -151,8 +151,14 @@ impl Keys {
     /// that a canonical k-mer always has one key.
     #[inline]
     pub fn of(&mut self, word: u128, kmers: usize, k: u32) -> &[u64] {
+        self.by(Vectors::widest(), word, kmers, k)
+    }
+
+    /// The same by these vectors.
+    #[inline]
+    pub fn by(&mut self, vectors: Vectors, word: u128, kmers: usize, k: u32) -> &[u64] {
         let keys = &mut self.0;
-        widest(
+        vectors.run(
             #[inline(always)]
             || keys_scalar(keys, word, kmers, k),
         );

@@ -47,22 +47,28 @@ impl Class {
     /// Every root.
     pub const ALL: Self = Self { bits: 0, id: 0 };
 
+    /// Whether a root of this hash is one of them.
     #[inline]
-    fn has(self, hash: u64) -> bool {
+    pub fn has(self, hash: u64) -> bool {
         self.bits == 0 || (hash ^ self.id) & (u64::MAX >> (64 - self.bits)) == 0
     }
 
     /// The class cut in two.
-    fn halves(self) -> [Self; 2] {
+    pub fn halves(self) -> [Self; 2] {
         let bits = self.bits + 1;
         [Self { bits, id: self.id }, Self { bits, id: self.id | (1 << self.bits) }]
+    }
+
+    /// Its bits and what they are.
+    pub fn bits_and_id(self) -> (u32, u64) {
+        (self.bits, self.id)
     }
 }
 
 /// A hash of the stem that differs for different stems; the table takes its place from the high bits, classes from
 /// the low ones.
 #[inline]
-fn hash(key: u64) -> u64 {
+pub fn hash(key: u64) -> u64 {
     let x = (key >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
@@ -280,6 +286,75 @@ fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCoun
 pub trait Harvest<const S: usize> {
     /// Takes what it wants of a table, adds all of it to the spectra, and empties it.
     fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error>;
+
+    /// What it wants of a table that is elsewhere.
+    fn wanted(&self) -> Wanted;
+
+    /// Takes that, of a table with so many roots in all.
+    fn rows(&mut self, rows: Rows<'_, S>, roots: u64) -> Result<(), Error>;
+}
+
+/// What is wanted of a table that is elsewhere, so that no more is brought here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// All k-mers, those of a root side by side.
+    Roots,
+    /// K-mers that are there so often at least, all samples summed, in any order.
+    Kmers {
+        /// 1 at least.
+        least: u32,
+    },
+}
+
+/// K-mers of a table that is elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a, const S: usize> {
+    /// Their keys, no two the same.
+    pub keys: &'a [u64],
+    /// How often each sample has each.
+    pub counts: &'a [[u32; S]],
+}
+
+impl<const S: usize> Rows<'_, S> {
+    /// Calls `each` with every root, if they are side by side.
+    pub fn for_each_root(&self, mut each: impl FnMut(&RootCounters<S>)) {
+        let mut counts = self.counts;
+        for root in self.keys.chunk_by(|a, b| a >> 4 == b >> 4) {
+            let (of_root, rest) = counts.split_at(root.len());
+            let mut counters = RootCounters { stem: root[0] >> 4, counts: [[0; S]; 16] };
+            for (key, counts) in root.iter().zip(of_root) {
+                counters.counts[(key & mask(2)) as usize] = *counts;
+            }
+            each(&counters);
+            counts = rest;
+        }
+    }
+}
+
+/// What one thread, or whoever else, counted.
+pub struct Share<const S: usize> {
+    /// K-mers of each count.
+    pub spectra: Spectra<S>,
+    /// K-mers.
+    pub distinct: u64,
+    /// Passes over bins.
+    pub passes: u64,
+}
+
+impl<const S: usize> Share<S> {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self { spectra: Spectra::none(), distinct: 0, passes: 0 }
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        self.distinct += other.distinct;
+        self.passes += other.passes;
+        for (all, part) in self.spectra.0.iter_mut().zip(&other.spectra.0) {
+            all.iter_mut().zip(part).for_each(|(a, p)| *a += p);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The whole count against a plain map of k-mers as text.
 
+mod devices;
 mod parts;
 mod resume;
 mod shards;
@@ -14,8 +15,8 @@ use crate::encode::pack;
 use crate::pipeline::Scattered;
 use crate::plan::Plan;
 use crate::{
-    AsRead, CountParams, CountStats, Counted, Error, Part, Prepare, RootCounters, SPECTRUM_SLOTS, count,
-    least_memory,
+    AsRead, CountParams, CountStats, Counted, Devices, Error, Part, Prepare, RootCounters, SPECTRUM_SLOTS,
+    count, least_memory,
 };
 
 /// Random numbers from a seed (splitmix64).
@@ -97,6 +98,7 @@ impl Files {
             work: self.dir.path().into(),
             scratch: u64::MAX,
             part: Part::WHOLE,
+            devices: Devices::default(),
         }
     }
 }

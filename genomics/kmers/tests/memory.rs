@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use genuma_kmers::{
-    AsRead, CountCheckpoint, CountParams, Part, ReadCheckpoint, RootCounters, count, least_memory,
+    AsRead, CountCheckpoint, CountParams, Devices, Part, ReadCheckpoint, RootCounters, count, least_memory,
 };
 use genuma_reads::{Error, Lane, LaneFiles, Meter, NORMAL, TUMOUR, for_each_batch};
 use peak_alloc::PeakAlloc;
@@ -85,6 +85,7 @@ fn the_counter_allocates_no_more_than_it_is_given() {
             work: dir.path().into(),
             scratch: u64::MAX,
             part: Part::WHOLE,
+            devices: Devices::default(),
         };
         let mapped = OnceLock::new();
         let none = |_: &RootCounters, _: &mut Vec<u64>| {

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use genuma_kmers::{AsRead, CountParams, Error, Part, RootCounters, Scattered, count, encode, least_memory};
+use genuma_kmers::{
+    AsRead, CountParams, Devices, Error, Part, RootCounters, Scattered, count, encode, least_memory,
+};
 use genuma_reads::{Lane, LaneFiles, Meter};
 
 /// FASTQ text of reads from both strands of a small genome, with errors, repeats and foreign letters.
@@ -119,6 +121,7 @@ fn params(k: u32, threads: usize, memory: u64, work: &Path) -> CountParams {
         work: work.into(),
         scratch: u64::MAX,
         part: Part::WHOLE,
+        devices: Devices::default(),
     }
 }
 

@@ -884,6 +884,7 @@ mod tests {
             work: folder.path().into(),
             scratch: u64::MAX,
             part: Part::WHOLE,
+            devices: Default::default(),
         };
         let samples = Samples::default();
         let counting = Counting {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use genuma_kmers::{CountParams, Part};
+use genuma_kmers::{CountParams, Devices, Part};
 use genuma_work::timeline;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub struct Means {
     pub memory: u64,
     /// Bytes that k-mers which do not fit in it, and a packed copy of the reads, may take in the work folder.
     pub scratch: u64,
+    /// Devices that count beside the threads: those of this process, whatever another had.
+    #[serde(skip)]
+    pub devices: Devices,
 }
 
 impl Means {
@@ -44,6 +47,7 @@ impl Means {
             work,
             scratch: self.scratch,
             part: Part::WHOLE,
+            devices: self.devices.clone(),
         }
     }
 

@@ -671,7 +671,9 @@ mod tests {
         assert_eq!(Reference::read(&path).unwrap().contigs[1..], without.genome.contigs[..]);
     }
 
-    const MEANS: Means = Means { threads: 2, memory: 1 << 30, scratch: 1 << 30 };
+    fn means() -> Means {
+        Means { threads: 2, memory: 1 << 30, scratch: 1 << 30, devices: Default::default() }
+    }
 
     #[test]
     fn supporting_pairs_are_those_of_any_call() {
@@ -688,7 +690,7 @@ mod tests {
                 &path,
                 &mut without,
                 "genuma call",
-                &MEANS,
+                &means(),
                 folder.path(),
                 &Meter::default(),
                 set,
@@ -703,7 +705,7 @@ mod tests {
                 &path,
                 &mut finished,
                 "genuma call",
-                &MEANS,
+                &means(),
                 folder.path(),
                 &Meter::default(),
                 set,

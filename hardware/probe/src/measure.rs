@@ -123,6 +123,7 @@ pub fn measure(
         loaded: book.loaded,
         contention: book.contention,
         buffers: backend.buffers(),
+        devices: Vec::new(),
         missing,
     })
 }

@@ -39,8 +39,32 @@ pub struct MachineProfile {
     pub contention: Vec<ContentionCurve>,
     /// Where the measured buffers were asked to be, and where the kernel said they were.
     pub buffers: Vec<BufferCheck>,
+    /// Devices beside the CPUs; profiles made before they were looked for have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceProfile>,
     /// What could not be measured or read, and what was done instead, one sentence each.
     pub missing: Vec<String>,
+}
+
+/// A device beside the CPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceProfile {
+    /// Name.
+    pub name: String,
+    /// `gpu`, `accelerator`, `cpu` or `other`.
+    pub kind: String,
+    /// Driver and its version.
+    pub driver: String,
+    /// Bytes of its memory.
+    pub memory: u64,
+    /// Node on which it hangs, if the kernel knows.
+    pub node: Option<u32>,
+    /// Copies of pinned memory to it, GB/s.
+    pub to_gbs: f64,
+    /// Copies from it, GB/s.
+    pub from_gbs: f64,
+    /// Atomic changes of 64-bit words at random places of its memory, millions a second.
+    pub random_mops: f64,
 }
 
 /// How much was measured.

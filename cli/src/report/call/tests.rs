@@ -88,7 +88,7 @@ pub fn outcome(calls: Vec<Reported>) -> Outcome {
         reference: Some("genome.fa".into()),
         panel: None,
         k: 31,
-        means: Means { threads: 2, memory: 2 << 30, scratch: 0 },
+        means: Means { threads: 2, memory: 2 << 30, scratch: 0, devices: Default::default() },
         units: vec![unit("count"), unit("assemble")],
         timeline: Timeline::default(),
         bases: vec![3_000_000, 3_100_000],

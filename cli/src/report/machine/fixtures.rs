@@ -462,6 +462,7 @@ impl Shape {
                     as_asked: Some(true),
                 })
                 .collect(),
+            devices: Vec::new(),
             missing: Vec::new(),
         }
     }
