@@ -38,8 +38,8 @@ use spill::Spill;
 use store::Store;
 
 pub use block::{Blocks, SortedBlock};
-pub use header::Header;
 pub use cram::CramFile;
+pub use header::Header;
 pub use output::BamFile;
 
 /// What can go wrong.

@@ -22,11 +22,9 @@ pub(super) enum Codec {
     Stored,
     Gzip,
     Rans(Order),
-    /// Whichever of gzip and both orders comes out smallest.
-    Best,
 }
 
-/// gzip's level: names become 2 % smaller by 9, at three times the time.
+/// gzip's level.
 const LEVEL: i32 = 6;
 /// Smaller ones are not worth a table.
 const LEAST: usize = 24;
@@ -35,47 +33,38 @@ const LEAST: usize = 24;
 pub(super) struct Coders {
     rans: Coder,
     gzip: Compressor,
-    room: [Vec<u8>; 2],
+    room: Vec<u8>,
 }
 
 impl Coders {
     pub(super) fn new() -> Coders {
         let level = CompressionLvl::new(LEVEL).unwrap_or_default();
-        Coders { rans: Coder::new(), gzip: Compressor::new(level), room: Default::default() }
+        Coders { rans: Coder::new(), gzip: Compressor::new(level), room: Vec::new() }
     }
 
     /// Appends a block. What does not become smaller is stored.
     pub(super) fn block(&mut self, kind: Kind, id: i32, codec: Codec, data: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
-        let [room, other] = &mut self.room;
+        let room = &mut self.room;
         room.clear();
-        let mut method = 0;
-        let tries: &[Codec] = match codec {
-            _ if data.len() < LEAST => &[],
-            Codec::Best => &[Codec::Rans(Order::Zero), Codec::Rans(Order::One), Codec::Gzip],
-            _ => std::slice::from_ref(&codec),
-        };
-        for codec in tries {
-            other.clear();
-            let found = match codec {
-                Codec::Gzip => {
-                    other.resize(self.gzip.gzip_compress_bound(data.len()), 0);
-                    // There is room for whatever it makes.
-                    let size = self.gzip.gzip_compress(data, other).unwrap_or(usize::MAX);
-                    other.truncate(size);
-                    if size == usize::MAX { 0 } else { 1 }
-                }
-                Codec::Rans(order) => {
-                    self.rans.encode(data, *order, other);
-                    4
-                }
-                Codec::Stored | Codec::Best => 0,
-            };
-            let least = if method == 0 { data.len() } else { room.len() };
-            if found > 0 && other.len() < least {
-                method = found;
-                std::mem::swap(room, other);
+        let mut method = match codec {
+            _ if data.len() < LEAST => 0,
+            Codec::Stored => 0,
+            Codec::Gzip => {
+                room.resize(self.gzip.gzip_compress_bound(data.len()), 0);
+                // There is room for whatever it makes.
+                self.gzip.gzip_compress(data, room).map_or(0, |size| {
+                    room.truncate(size);
+                    1
+                })
             }
+            Codec::Rans(order) => {
+                self.rans.encode(data, order, room);
+                4
+            }
+        };
+        if room.len() >= data.len() {
+            method = 0;
         }
         let bytes = if method == 0 { data } else { room };
         out.extend_from_slice(&[method, kind as u8]);
@@ -144,6 +133,6 @@ impl Container {
 
 /// The container that ends every file of version 3 (section 9).
 pub(super) const END: [u8; 38] = [
-    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9, 0x4f, 0,
-    1, 0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 0x01, 0x4b,
+    0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xe0, 0x45, 0x4f, 0x46, 0, 0, 0, 0, 1, 0, 5, 0xbd, 0xd9,
+    0x4f, 0, 1, 0, 6, 6, 1, 0, 1, 0, 1, 0, 0xee, 0x63, 0x01, 0x4b,
 ];

@@ -57,7 +57,9 @@ impl CramFile {
         let (names, of) = (header.names().to_vec(), genome.clone());
         let digests = std::thread::spawn(move || {
             let digest = |(name, length): &(String, u32)| {
-                let bases = of.sequence(name.as_bytes(), *length as usize).map_err(|e| Error::Reference(e.to_string()))?;
+                let bases = of
+                    .sequence(name.as_bytes(), *length as usize)
+                    .map_err(|e| Error::Reference(e.to_string()))?;
                 Ok(Md5::digest(&bases).into())
             };
             names.iter().map(digest).collect()
@@ -78,7 +80,8 @@ impl CramFile {
         let head = head(&text);
         data.write_all(&head)?;
 
-        let groups: HashMap<Vec<u8>, i32> = header.groups().map(|id| id.as_bytes().to_vec()).zip(0..).collect();
+        let groups: HashMap<Vec<u8>, i32> =
+            header.groups().map(|id| id.as_bytes().to_vec()).zip(0..).collect();
         let sequences = Sequences { genome, names: header.names(), recent: Mutex::default() };
         let threads = threads.max(1);
         let (jobs, to_do) = unbounded();
@@ -96,7 +99,8 @@ impl CramFile {
             }
             drop((to_do, done));
             let at = head.len() as u64;
-            let writing = scope.spawn(move || Sink { out: data, index: String::new(), at }.take(&results, &free));
+            let writing =
+                scope.spawn(move || Sink { out: data, index: String::new(), at }.take(&results, &free));
             let merged = fill(&empty, &jobs, next);
             drop(jobs);
             let written = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -132,7 +136,8 @@ fn head(text: &str) -> Vec<u8> {
     let mut block = Vec::new();
     Coders::new().block(Kind::Header, 0, Codec::Gzip, &lines, &mut block);
     let reach = Reach { sequence: 0, start: 0, span: 0 };
-    Container { bytes: block.len(), reach, records: 0, before: 0, bases: 0, blocks: 1, slice: None }.write(&mut out);
+    Container { bytes: block.len(), reach, records: 0, before: 0, bases: 0, blocks: 1, slice: None }
+        .write(&mut out);
     out.extend_from_slice(&block);
     out
 }

@@ -176,7 +176,8 @@ impl Values {
         part(&mut data, &map);
 
         map.clear();
-        let used = || (0..).zip(SERIES.iter().zip(&self.series)).filter(|(_, (_, values))| !values.is_empty());
+        let used =
+            || (0..).zip(SERIES.iter().zip(&self.series)).filter(|(_, (_, values))| !values.is_empty());
         itf8(&mut map, used().count() as i32);
         for (number, ((name, form, _), _)) in used() {
             map.extend_from_slice(*name);
@@ -224,7 +225,7 @@ impl Values {
         }
         for (&key, values) in self.tags.iter().filter(|(_, values)| !values.is_empty()) {
             ids.push(id(key));
-            let codec = if size(key[2]).is_some() { Codec::Rans(Order::Zero) } else { Codec::Gzip };
+            let codec = if size(key[2]).is_some() { Codec::Rans(Order::One) } else { Codec::Gzip };
             coders.block(Kind::Values, id(key), codec, values, out);
         }
     }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use md5::{Digest, Md5};
 
+use super::Near;
 use super::block::{Codec, Coders, Container, Kind, Reach};
 use super::number::{itf8, ltf8};
 use super::series::{Series, Values};
-use super::Near;
 use crate::sort::Error;
 use crate::sort::record::{Record, flag};
 
@@ -159,7 +159,9 @@ impl<'a> Encoder<'a> {
         let qualities = record.qualities().first().is_some_and(|&quality| quality != 0xff);
         // Without bases the length is that of the CIGAR.
         let length = match unknown && on.is_some() {
-            true => record.cigar().filter(|op| matches!(op.kind, 0 | 1 | 4 | 7 | 8)).map(|op| op.len as i32).sum(),
+            true => {
+                record.cigar().filter(|op| matches!(op.kind, 0 | 1 | 4 | 7 | 8)).map(|op| op.len as i32).sum()
+            }
             false => record.letters() as i32,
         };
         values.number(Series::Flags, i32::from(record.flags()));
@@ -326,10 +328,12 @@ fn mates(records: &[Record<'_>]) -> Vec<Mate> {
         let innards = ends == [(true, false), (false, true)] || ends == [(false, true), (true, false)];
         let inward = !before.is(flag::REVERSE) && record.is(flag::REVERSE);
         let told = before.is(flag::MATE_REVERSE) && !record.is(flag::MATE_REVERSE);
-        let places = (before.next_position(), record.next_position()) == (record.position(), before.position());
+        let places =
+            (before.next_position(), record.next_position()) == (record.position(), before.position());
         let lengths = (before.template_length(), record.template_length()) == (length, -length);
         let outermost = before.position() < record.position() && span(before) <= length;
-        if sequence(before) == sequence(record) && innards && inward && told && places && lengths && outermost {
+        if sequence(before) == sequence(record) && innards && inward && told && places && lengths && outermost
+        {
             mates[first] = Mate::Follows((number - first - 1) as i32);
             mates[number] = Mate::Precedes;
             waiting.remove(record.name());
