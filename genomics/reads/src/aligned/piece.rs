@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 254;
 const HIGHEST: u8 = b'~' - b'!';
 
 /// Flags of a record (SAM specification, section 1.4).
-mod flag {
+pub(super) mod flag {
     pub const PAIRED: u16 = 0x1;
     pub const REVERSE: u16 = 0x10;
     pub const FIRST: u16 = 0x40;
