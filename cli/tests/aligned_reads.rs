@@ -378,10 +378,10 @@ fn cbq_is_called_counted_checked_and_aligned_as_what_it_was_made_of() {
     let mut mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
     for fastq in &mut mates {
         let mut line = 0;
-        for at in 0..fastq.len() {
-            line += usize::from(fastq[at] == b'\n');
-            if line % 4 == 1 && fastq[at] != b'\n' && at % 97 < 3 {
-                fastq[at] = b'N';
+        for (at, byte) in fastq.iter_mut().enumerate() {
+            line += usize::from(*byte == b'\n');
+            if line % 4 == 1 && *byte != b'\n' && at % 97 < 3 {
+                *byte = b'N';
             }
         }
     }

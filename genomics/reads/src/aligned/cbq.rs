@@ -145,7 +145,7 @@ impl<M: Deref<Target = Meter>> Cbq<M> {
 
     /// Looks whether the index has the records that there were: of each block where it begins, and how many there are with it.
     fn end(&mut self, bytes: u64, packed: u64) -> Result<(), Error> {
-        if bytes > LONGEST || packed > LONGEST || bytes % 16 != 0 {
+        if bytes > LONGEST || packed > LONGEST || !bytes.is_multiple_of(16) {
             return Err(self.damaged("a length of the index cannot be one"));
         }
         let mut index = Vec::new();
@@ -317,7 +317,11 @@ fn every_n(bytes: &[u8], mut each: impl FnMut(u64) -> Option<()>) -> Option<()> 
     let high = rest.list(8)?;
     let high_bits = rest.number()?;
     // What finds ones fast, and is not needed here: of blocks, of their parts, beyond; how many, and of which kind.
-    (rest.list(8)?, rest.list(2)?, rest.list(8)?, rest.number()?, rest.skip(1)?);
+    rest.list(8)?;
+    rest.list(2)?;
+    rest.list(8)?;
+    rest.number()?;
+    rest.skip(1)?;
     // The same of zeros, and ranks, which are not written.
     if rest.skip(2)? != [0, 0] {
         return None;
