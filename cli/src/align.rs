@@ -20,7 +20,7 @@ use genuma_align::header::{Command, ReadGroup, header};
 use genuma_align::pipeline::{self, Job, Output, PIECE, Reads};
 use genuma_align::placement::{self, Loaded, Measured, Wish, as_chosen, plan};
 use genuma_align::sort::markdup::{Libraries, Marking};
-use genuma_align::sort::{self, BamFile, Header, Sorter};
+use genuma_align::sort::{self, BamFile, CramFile, Header, Sorter};
 use genuma_farm::seats;
 use genuma_machine::Topology;
 use genuma_machine::topology::{Source, Sysfs};
@@ -75,7 +75,7 @@ impl From<Placement> for Wish {
 /// Align reads to a reference.
 ///
 /// Records come in the order of the reads, with minibwa and strobealign those of their own command lines: SAM on stdout, or in
-/// a file by that name (-o x.sam). -o x.bam gives them sorted by coordinate, with an index, as `samtools sort` does, and
+/// a file by that name (-o x.sam). -o x.bam or x.cram gives them sorted by coordinate, with an index, as `samtools sort` does, and
 /// with --mark-duplicates the flags of `samtools fixmate -m | sort | markdup`, in the same pass.
 ///
 /// Reads are FASTQ or FASTA, plain, gzip'd or BGZF; `-` is stdin. One file is single reads; two files, or four, ... are
@@ -113,10 +113,10 @@ pub struct Args {
     #[arg(short = 'R', long, value_name = "FIELDS", help_heading = "Input")]
     read_group: Vec<String>,
 
-    /// x.sam or x.bam; without it SAM goes to stdout
+    /// x.sam, x.bam or x.cram; without it SAM goes to stdout
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Mark duplicates, within the library (LB) of their read group; wants -o x.bam
+    /// Mark duplicates, within the library (LB) of their read group; wants -o x.bam or x.cram
     #[arg(long, help_heading = "Output")]
     mark_duplicates: bool,
     /// Also write what was done, with times and places, as JSON
@@ -155,6 +155,14 @@ enum Target {
     Stdout,
     Sam(PathBuf),
     Bam(PathBuf),
+    Cram(PathBuf),
+}
+
+impl Target {
+    /// Whether records are sorted for it.
+    fn is_sorted(&self) -> bool {
+        matches!(self, Target::Bam(_) | Target::Cram(_))
+    }
 }
 
 /// What a run of any engine needs.
@@ -190,7 +198,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         )
         .into());
     }
-    let memory = if matches!(target, Target::Bam(_)) { args.sorting_memory()? } else { 0 };
+    let memory = if target.is_sorted() { args.sorting_memory()? } else { 0 };
     let genome = Genome::of(Some(args.reference.clone()));
     let options = AlignedOptions { work: Some(args.work_folder()), genome, ..AlignedOptions::default() };
     let (lanes, layouts) = lanes::lanes(&args.reads, args.interleaved, args.single, options)?;
@@ -254,22 +262,17 @@ impl Args {
             Some(path) => match path.extension().and_then(|e| e.to_str()) {
                 Some("sam") => Target::Sam(path.clone()),
                 Some("bam") => Target::Bam(path.clone()),
-                Some("cram") => {
-                    return Err(Usage(format!(
-                        "-o {}: CRAM is read, not written: give x.bam, and turn that into CRAM with samtools view -C -T",
-                        path.display()
-                    )));
-                }
+                Some("cram") => Target::Cram(path.clone()),
                 _ => {
                     return Err(Usage(format!(
-                        "-o {}: give a name that ends in .sam or .bam",
+                        "-o {}: give a name that ends in .sam, .bam or .cram",
                         path.display()
                     )));
                 }
             },
         };
-        if self.mark_duplicates && !matches!(target, Target::Bam(_)) {
-            return Err(Usage("--mark-duplicates wants sorted records: add -o x.bam".to_owned()));
+        if self.mark_duplicates && !target.is_sorted() {
+            return Err(Usage("--mark-duplicates wants sorted records: add -o x.bam or x.cram".to_owned()));
         }
         Ok(target)
     }
@@ -409,15 +412,13 @@ impl Run<'_> {
                 (aligned, aligning.elapsed(), None, Duration::ZERO)
             }
             Target::Bam(path) => {
-                let options = self.sorting(&header);
                 let file = BamFile::create(path, Header::sorted(&header)?, Level::default())?;
-                let mut sorter = Sorter::new(&options);
-                let aligned = job.run(reads, Output::Sorter(&mut sorter, options.marking.clone()))?;
-                let align = aligning.elapsed();
-                self.progress.begins("sort", None);
-                let sorting = Instant::now();
-                let sorted = sorter.finish(file, &mut set)?;
-                (aligned, align, Some(sorted), sorting.elapsed())
+                self.sorted(&job, reads, &header, |sorter| sorter.finish(file, &mut set))?
+            }
+            Target::Cram(path) => {
+                let genome = Genome::of(Some(self.args.reference.clone()));
+                let file = CramFile::create(path, Header::sorted(&header)?, &genome)?;
+                self.sorted(&job, reads, &header, |sorter| sorter.finish_cram(file, &mut set))?
             }
         };
         let seconds = Seconds { load, align, sort, whole: self.start.elapsed() };
@@ -441,6 +442,25 @@ impl Run<'_> {
         let named = self.groups.iter().find_map(|group| group.field("SM"));
         let file = || self.args.out.as_deref().unwrap_or(&self.args.reads[0]).file_stem();
         named.map_or_else(|| file().unwrap_or_default().to_string_lossy().into_owned(), str::to_owned)
+    }
+
+    /// Aligns, sorts, and has `write` write the records. What was aligned and how long that took, and the same of sorting.
+    fn sorted<E: Engine>(
+        &self,
+        job: &Job<'_, E>,
+        reads: Reads,
+        header: &str,
+        write: impl FnOnce(Sorter) -> Result<sort::Summary, sort::Error>,
+    ) -> anyhow::Result<(pipeline::Summary, Duration, Option<sort::Summary>, Duration)> {
+        let aligning = Instant::now();
+        let options = self.sorting(header);
+        let mut sorter = Sorter::new(&options);
+        let aligned = job.run(reads, Output::Sorter(&mut sorter, options.marking.clone()))?;
+        let align = aligning.elapsed();
+        self.progress.begins("sort", None);
+        let sorting = Instant::now();
+        let sorted = write(sorter)?;
+        Ok((aligned, align, Some(sorted), sorting.elapsed()))
     }
 
     /// How records are sorted.

@@ -2,14 +2,15 @@
 
 mod dirt;
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use genuma_simulate::{GenomeSource, Params, RecurrentParams, SomaticParams, simulate};
+use genuma_simulate::{Error, GenomeSource, Params, RecurrentParams, SomaticParams, Which, simulate, stream};
 
 use crate::failure::Usage;
-use crate::{command, sizes};
+use crate::{command, sizes, voice};
 
 /// Make tumour and normal reads with known somatic variants.
 ///
@@ -24,6 +25,8 @@ use crate::{command, sizes};
 #[command(after_help = "Examples:\n  \
     A genome of 1 Mbp, both samples at 30x, nothing but tumour cells in the tumour:\n    \
     genuma simulate -o pair\n  \
+    The reads of its tumour alone, to be counted as they are made:\n    \
+    genuma simulate -o - --sample tumor | genuma count - -o tumor.gnm\n  \
     Half of the cells normal, two subclones, 15% PCR duplicates, from a genome of your own:\n    \
     genuma simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
     No somatic variants at all, to count false calls:\n    \
@@ -35,9 +38,12 @@ use crate::{command, sizes};
     A genome as large and repetitive as the human one, at 8x:\n    \
     genuma simulate --genome-like human --genome-length 3.1G --library wgs --depth-tumor 8 --depth-normal 8 -o human")]
 pub struct Args {
-    /// Folder to write into
+    /// Folder to write into; `-` for the reads of one --sample on stdout and nothing else, as plain FASTQ in which mates alternate
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
+    /// Which sample goes to stdout
+    #[arg(long, value_name = "SAMPLE")]
+    sample: Option<OneSample>,
     /// Reference genome, FASTA, plain or gzip'd; without it a genome is made
     #[arg(long, value_name = "FASTA")]
     genome: Option<PathBuf>,
@@ -236,6 +242,13 @@ impl Args {
     }
 }
 
+/// A sample of the pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OneSample {
+    Tumor,
+    Normal,
+}
+
 /// Simulates and says on stderr what was made.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let params = args.params();
@@ -247,6 +260,23 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     let threads = command::all_or(args.threads);
     let start = Instant::now();
+    let sample = match (args.out == Path::new("-"), args.sample) {
+        (false, None) => None,
+        (true, Some(OneSample::Tumor)) => Some(Which::Tumor),
+        (true, Some(OneSample::Normal)) => Some(Which::Normal),
+        (true, None) => {
+            return Err(Usage("-o - is for one sample: add --sample tumor or --sample normal".into()).into());
+        }
+        (false, Some(_)) => return Err(Usage("--sample is for -o -: a folder gets both".into()).into()),
+    };
+    if let Some(sample) = sample {
+        return match stream(&params, sample, &mut voice::results()?, threads) {
+            // Who reads it has seen enough.
+            Err(Error::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(Error::Write(error)) => Err(anyhow::Error::new(error).context("standard output")),
+            done => done.map(drop).map_err(Into::into),
+        };
+    }
     let made = simulate(&params, &args.out, threads)?;
     tracing::info!(
         "{}: {} bp, {} germline, {} somatic small and {} structural variants, {} + {} read pairs in {:.1} s",

@@ -116,6 +116,61 @@ fn a_sorted_bam_is_that_of_samtools() {
 }
 
 #[test]
+fn a_cram_holds_what_the_bam_holds() {
+    if installed("samtools").is_none() {
+        return;
+    }
+    let folder = scratch("cram");
+    let path = |name: &str| folder.join(name);
+    for engine in ["genuma", "minibwa", "strobealign"] {
+        for (name, threads) in [("x.bam", "2"), ("x.cram", "2"), ("y.cram", "5")] {
+            let group =
+                ["-R", "ID:a\\tSM:me\\tLB:one", "--mark-duplicates", "--engine", engine, "-t", threads];
+            align(&[&group[..], &["-o", text(&path(name))]].concat()).well();
+        }
+        samtools(&["quickcheck", text(&path("x.cram"))]);
+        // samtools gives the read group behind all other tags, and adds MD if it is not told otherwise.
+        let lines = |name: &str| -> Vec<String> {
+            let file = path(name);
+            let view = ["view", "--input-fmt-option", "decode_md=0", "-T", text(reference()), text(&file)];
+            let last = |line: &str| {
+                let (group, rest): (Vec<&str>, _) = line.split('\t').partition(|field| *field == "RG:Z:a");
+                [rest, group].concat().join("\t")
+            };
+            samtools(&view).lines().map(last).collect()
+        };
+        assert!(lines("x.cram") == lines("x.bam"), "{engine}");
+        let header = |name: &str| samtools(&["view", "-H", "--no-PG", text(&path(name))]);
+        let crams = header("x.cram");
+        let sequences: Vec<&str> = crams.lines().filter(|line| line.starts_with("@SQ")).collect();
+        let file = format!("\tUR:file://{}", text(&reference().canonicalize().expect("a path")));
+        assert!(sequences.iter().all(|line| line.contains("\tM5:") && line.ends_with(&file)), "{crams}");
+        let others = |text: &str| -> Vec<String> {
+            let lines =
+                text.lines().filter(|line| !line.starts_with("@SQ") && !line.starts_with("@PG\tID:genuma\t"));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(others(&crams), others(&header("x.bam")));
+        let bytes = |name: &str| fs::read(path(name)).expect("a file");
+        // All but the command in the header, which is a container of its own.
+        let records = |name: &str| {
+            let cram = bytes(name);
+            let length = i32::from_le_bytes(cram[26..30].try_into().expect("4 bytes")) as usize;
+            cram[cram.len().min(26 + length)..].to_vec()
+        };
+        assert!(
+            records("x.cram").len() > 1_000 && records("x.cram").ends_with(&records("y.cram")[200..]),
+            "{engine}"
+        );
+        let index = |name: &str| {
+            samtools(&["view", "-c", "-T", text(reference()), text(&path(name)), "chr1:1000-3000"])
+        };
+        assert_eq!(index("x.cram"), index("x.bam"));
+    }
+    assert_eq!(names(&folder), ["x.bam", "x.bam.bai", "x.cram", "x.cram.crai", "y.cram", "y.cram.crai"]);
+}
+
+#[test]
 fn duplicates_are_marked_within_their_library() {
     if installed("samtools").is_none() {
         return;

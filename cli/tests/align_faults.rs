@@ -53,8 +53,8 @@ fn wishes_that_cannot_be_fulfilled() {
     let folder = scratch("usage");
     let (reference, reads) = (text(reference()), text(&data().normal[0]));
     for (args, words) in [
-        (&[reference, reads, "-o", "x.cram"][..], "CRAM is read, not written: give x.bam"),
-        (&[reference, reads, "--mark-duplicates"], "add -o x.bam"),
+        (&[reference, reads, "-o", "x.vcf"][..], "give a name that ends in .sam, .bam or .cram"),
+        (&[reference, reads, "--mark-duplicates"], "add -o x.bam or x.cram"),
         (&[reference, reads, "-B", "3"], "options of bwa mem are for --engine genuma"),
         (&[reference, reads, "--ignore-alt"], "options of bwa mem are for --engine genuma"),
         (&[reference, reads, "--engine", "genuma", "-A", "0"], "a match must have a score"),

@@ -1,5 +1,5 @@
-//! Other programs find nothing wrong with what `genuma align` writes: Picard's ValidateSamFile (within GATK) and samtools, on SAM and
-//! sorted BAM, of single and paired reads, in one lane and two, with duplicates marked, from all engines.
+//! Other programs find nothing wrong with what `genuma align` writes: Picard's ValidateSamFile (within GATK) and samtools, on SAM,
+//! sorted BAM and CRAM, of single and paired reads, in one lane and two, with duplicates marked, from all engines.
 
 mod common;
 
@@ -90,6 +90,7 @@ fn valid(engine: &str) {
         ("pairs.sam", &[one, two, "-R", GROUPS[0]][..], false),
         ("single.bam", &["--single", one, "-R", GROUPS[0]], false),
         ("lanes.bam", &lanes, true),
+        ("lanes.cram", &lanes, true),
     ] {
         let out = folder.join(name);
         let out = text(&out);
@@ -110,7 +111,7 @@ fn valid(engine: &str) {
             assert!(count(&["-f", "8", "-F", "4"]) > all / 100, "{name}: some have no mapped mate");
         }
         let statistics = said(&samtools, &["stats", out]);
-        let sorted = u8::from(name.ends_with(".bam"));
+        let sorted = u8::from(!name.ends_with(".sam"));
         assert!(statistics.contains(&format!("\nSN\tis sorted:\t{sorted}\n")), "{statistics}");
         assert!(statistics.contains(&format!("\nSN\tsequences:\t{all}\n")), "{statistics}");
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use common::{Data, assert_same, called, data, installed, run, scratch};
+use binseq::SequencingRecordBuilder;
+use binseq::write::{BinseqWriterBuilder, Format};
+use common::{Data, assert_same, called, data, gunzip, installed, records, run, scratch};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
@@ -318,4 +320,165 @@ fn other_verbs_say_the_same_of_them() {
         samtools(&["view", "-b", "-o", text(&collated), text(&sam_file)]);
         assert!(sam(&[text(&collated)]) == by_mate);
     }
+}
+
+/// What a file of CBQ is made with.
+#[derive(Clone, Copy)]
+struct Cbq {
+    names: bool,
+    qualities: bool,
+    block: usize,
+}
+
+const CBQ: Cbq = Cbq { names: true, qualities: true, block: 1 << 20 };
+
+/// Header, bases and qualities of FASTQ records.
+fn fields<'a>(fastq: &[&'a [u8]]) -> Vec<[&'a [u8]; 3]> {
+    let fields = |record: &&'a [u8]| {
+        let lines: Vec<&[u8]> = record.split(|&b| b == b'\n').collect();
+        [&lines[0][1..], lines[1], lines[3]]
+    };
+    fastq.iter().map(fields).collect()
+}
+
+/// Writes reads, or pairs, as CBQ.
+fn cbq(path: &Path, mates: &[&[u8]], of: Cbq) {
+    let file = fs::File::create(path).expect("a file");
+    let builder = BinseqWriterBuilder::new(Format::Cbq).paired(mates.len() == 2);
+    let builder = builder.quality(of.qualities).headers(of.names).block_size(of.block);
+    let mut writer = builder.build(file).expect("a writer");
+    let all: Vec<_> = mates.iter().map(|fastq| fields(&records(fastq))).collect();
+    for (i, [name, seq, qual]) in all[0].iter().enumerate() {
+        let mut record = SequencingRecordBuilder::default().s_header(name).s_seq(seq).s_qual(qual);
+        if let Some(mates) = all.get(1) {
+            let [name, seq, qual] = mates[i];
+            record = record.x_header(name).x_seq(seq).x_qual(qual);
+        }
+        assert!(writer.push(record.build().expect("a record")).expect("written"));
+    }
+    writer.finish().expect("an end");
+}
+
+#[test]
+fn cbq_is_called_counted_checked_and_aligned_as_what_it_was_made_of() {
+    let (reference, _) = aligned();
+    let folder = scratch("cbq");
+    let made = [("normal", &data().normal), ("tumour", &data().tumor)].map(|(name, mates)| {
+        // By no name that says so.
+        let path = folder.join(format!("{name}.reads"));
+        let mates = [gunzip(&mates[0]), gunzip(&mates[1])];
+        cbq(&path, &[&mates[0], &mates[1]], CBQ);
+        path
+    });
+    let out = scratch("from-cbq");
+    run(of(made.clone()).call_with(&out, &["--threads", "3"])).well();
+    assert_same(&out, called());
+
+    // Aligned, with N here and there, pairs and single reads, in blocks of any size: all of a read comes out.
+    let mut mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
+    for fastq in &mut mates {
+        let mut line = 0;
+        for (at, byte) in fastq.iter_mut().enumerate() {
+            line += usize::from(*byte == b'\n');
+            if line % 4 == 1 && *byte != b'\n' && at % 97 < 3 {
+                *byte = b'N';
+            }
+        }
+    }
+    let paths = [1, 2].map(|mate| folder.join(format!("n_{mate}.fq")));
+    paths.iter().zip(&mates).for_each(|(path, fastq)| fs::write(path, fastq).expect("a file"));
+    let sam = |reads: &[&Path], more: &[&str]| -> Vec<String> {
+        let reads: Vec<&str> = reads.iter().map(|path| text(path)).collect();
+        let said = run([&["align", text(reference)], &reads[..], more].concat()).well().stdout;
+        said.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect()
+    };
+    let expected = sam(&[&paths[0], &paths[1]], &[]);
+    for block in [1 << 20, 30_000] {
+        let path = folder.join("n.cbq");
+        cbq(&path, &[&mates[0], &mates[1]], Cbq { block, ..CBQ });
+        assert!(sam(&[&path], &[]) == expected, "blocks of {block}");
+    }
+    let single = folder.join("single.cbq");
+    cbq(&single, &[&mates[0]], CBQ);
+    assert!(sam(&[&single], &[]) == sam(&[&paths[0]], &["--single"]));
+    // Without names reads are numbered, without qualities they have none: which aligning takes, and calling does not.
+    let bare = folder.join("bare.cbq");
+    cbq(&bare, &[&mates[0], &mates[1]], Cbq { names: false, qualities: false, ..CBQ });
+    let bases = |lines: &[String]| -> Vec<String> {
+        lines.iter().map(|line| line.split('\t').nth(9).expect("bases").to_owned()).collect()
+    };
+    let bared = sam(&[&bare], &[]);
+    assert!(bases(&bared) == bases(&expected));
+    assert!(bared[0].starts_with("1\t") && bared[0].split('\t').nth(10) == Some("*"), "{}", bared[0]);
+    let ended = run(of([bare, made[1].clone()]).call_with(&scratch("bare"), &[]));
+    assert!(
+        ended.code != Some(0) && ended.stderr.contains("has no qualities: give reads with qualities"),
+        "{}",
+        ended.stderr
+    );
+
+    let counted = |files: &[&Path]| {
+        let tsv = folder.join("counted.tsv");
+        let files: Vec<&str> = files.iter().map(|path| text(path)).collect();
+        run([&["count"], &files[..], &["-o", text(&tsv)]].concat()).well();
+        fs::read(tsv).expect("a table")
+    };
+    let mates: Vec<&Path> = data().normal.iter().map(PathBuf::as_path).collect();
+    assert!(counted(&[&made[0]]) == counted(&mates));
+}
+
+#[test]
+fn cbq_that_is_not_whole_is_told() {
+    let folder = scratch("cbq-faults");
+    let mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
+    let (path, tsv) = (folder.join("x.cbq"), folder.join("x.tsv"));
+    cbq(&path, &[&mates[0], &mates[1]], Cbq { block: 200_000, ..CBQ });
+    let whole = fs::read(&path).expect("CBQ");
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().expect("8 bytes")) as usize;
+    let first: usize = 64 + 96 + (0..7).map(|column| number(64 + 8 + 8 * column)).sum::<usize>();
+    assert_eq!(&whole[first..first + 3], b"BLK");
+    let failed = |bytes: &[u8], words: &[&str]| {
+        fs::write(&path, bytes).expect("a file");
+        let ended = run(["count", text(&path), "-o", text(&tsv)]);
+        assert_eq!(ended.code, Some(1), "{words:?}: {}", ended.stderr);
+        assert!(words.iter().all(|word| ended.stderr.contains(word)), "{words:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("x.cbq") && !ended.stderr.contains("panicked") && !tsv.exists(),
+            "{}",
+            ended.stderr
+        );
+    };
+    failed(&whole[..whole.len() - 1], &["no end-of-file block"]);
+    failed(&whole[..first], &["no end-of-file block"]);
+    // One block is gone.
+    failed(&[&whole[..64], &whole[first..]].concat(), &["the index counts other records than there are"]);
+    let changed = |at: usize, to: &[u8]| {
+        let mut bytes = whole.clone();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        bytes
+    };
+    failed(&changed(7, &[9]), &["its version is not 1"]);
+    failed(&changed(first, b"X"), &["record ", "its block has no header"]);
+    failed(&changed(64 + 8, &[255; 8]), &["record 1", "a length of its block cannot be one"]);
+    failed(&changed(64 + 80, &[1]), &["record 1", "a length of its block"]);
+    failed(&changed(64 + 96, &[0; 4]), &["record 1", "a column of its block cannot be unpacked"]);
+    // Whatever byte of the headers is another one, there is an error or the same table, and no panic.
+    for at in (8..64).step_by(5).chain(64..64 + 96) {
+        fs::write(&path, changed(at, &[whole[at] ^ 0x55])).expect("a file");
+        let ended = run(["count", text(&path), "-o", text(&tsv)]);
+        assert!(
+            matches!(ended.code, Some(0 | 1)) && !ended.stderr.contains("panicked"),
+            "byte {at}: {}",
+            ended.stderr
+        );
+    }
+    // Mates of two templates.
+    let other = String::from_utf8(mates[1].clone()).expect("text").replacen("@", "@other", 1);
+    cbq(&path, &[&mates[0], other.as_bytes()], CBQ);
+    let ended = run(["align", text(&aligned().0), text(&path)]);
+    assert!(
+        ended.code == Some(1) && ended.stderr.contains("mates must come in the same order"),
+        "{}",
+        ended.stderr
+    );
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Data, RESULTS, assert_same, called, data, genuma, names, run, scratch};
+use common::{Data, RESULTS, assert_same, called, data, genuma, gunzip, names, records, run, scratch};
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
@@ -288,4 +288,64 @@ fn a_table_is_a_file() {
     run(count(&out, &[])).well();
     assert!(out.is_symlink());
     assert_eq!(names(&folder), ["real.gkt", "x.gkt"]);
+}
+
+#[test]
+fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
+    let folder = scratch("simulated");
+    let small = ["--genome-length", "60000", "--depth-tumor", "30", "--depth-normal", "40", "--snvs", "3"];
+    let small = [&small[..], &["--indels", "0", "--svs", "0"]].concat();
+    let simulate = |out: &str, more: &[&str]| [&["simulate", "-o", out][..], &small, more].concat();
+    run(simulate(text(&folder.join("pair")), &[])).well();
+    let before = names(&folder);
+    for sample in ["tumor", "normal"] {
+        let piped = genuma()
+            .args(simulate("-", &["--sample", sample, "-t", "3"]))
+            .current_dir(&folder)
+            .output()
+            .expect("genuma starts");
+        assert!(piped.status.success(), "{}", String::from_utf8_lossy(&piped.stderr));
+        let mates = [1, 2].map(|mate| gunzip(&folder.join(format!("pair/{sample}_{mate}.fq.gz"))));
+        let (one, two) = (records(&mates[0]), records(&mates[1]));
+        assert!(one.len() > 100 && one.len() == two.len());
+        let expected: Vec<u8> = one.iter().zip(&two).flat_map(|(one, two)| [*one, *two].concat()).collect();
+        assert!(piped.stdout == expected, "{sample}");
+    }
+    assert_eq!(names(&folder), before);
+
+    // Counted as it is made.
+    let table = |name: &str| folder.join(name);
+    let mut made = genuma()
+        .args(simulate("-", &["--sample", "tumor"]))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    let counted = genuma()
+        .args(["count", "-", "-o", text(&table("pipe.tsv"))])
+        .stdin(made.stdout.take().expect("a pipe"))
+        .output()
+        .expect("genuma starts");
+    assert!(counted.status.success() && made.wait().expect("an end").success());
+    let files = [1, 2].map(|mate| folder.join(format!("pair/tumor_{mate}.fq.gz")));
+    run(["count", text(&files[0]), text(&files[1]), "-o", text(&table("files.tsv"))]).well();
+    assert!(fs::read(table("pipe.tsv")).expect("a table") == fs::read(table("files.tsv")).expect("a table"));
+
+    // Who reads it has seen enough; and the disk is full.
+    let mut child = genuma()
+        .args(simulate("-", &["--sample", "tumor"]))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("an end");
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let full = File::options().write(true).open("/dev/full").expect("a device");
+    let ended =
+        genuma().args(simulate("-", &["--sample", "tumor"])).stdout(full).output().expect("genuma starts");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(1) && said.contains("standard output"), "{said}");
+
+    refused(&simulate("-", &[]), 2, &["add --sample tumor or --sample normal"]);
+    refused(&simulate(text(&folder.join("x")), &["--sample", "tumor"]), 2, &["a folder gets both"]);
 }

@@ -1,6 +1,6 @@
 //! Sorts a BAM whose records are grouped by template, as aligners print them, and says how long each part took:
 //! `cargo run --release --example sort -- in.bam out.bam [--threads N] [--memory BYTES] [--level 1-9] [--work FOLDER]
-//! [--mark] [--libraries] [--whole-templates]`. With `-` for `out.bam` the BAM goes to standard output.
+//! [--mark] [--libraries] [--whole-templates] [--cram REFERENCE]`. With `-` for `out.bam` the BAM goes to standard output.
 
 use std::error::Error;
 use std::fs::File;
@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use genuma_align::bgzf::Level;
 use genuma_align::sort::markdup::{Libraries, Marking};
-use genuma_align::sort::{BamFile, Blocks, Header, Options, SortedBlock, Sorter};
+use genuma_align::sort::{BamFile, Blocks, CramFile, Header, Options, SortedBlock, Sorter};
+use genuma_reads::Genome;
+use genuma_work::clock::Clock;
 use genuma_work::publish::Set;
 
 /// Bytes of records that a worker sorts at a time, at least.
@@ -21,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (mut files, mut threads, mut memory, mut level) = (Vec::new(), 2, 1 << 30, Level::default());
     let (mut work, mut marking) = (PathBuf::from("."), None::<Marking>);
-    let mut libraries = false;
+    let (mut libraries, mut genome) = (false, None);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value"));
         match arg.as_str() {
@@ -30,6 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--level" => level = Level::new(value()?.parse()?).ok_or("the level is 1 to 9")?,
             "--work" => work = value()?.into(),
             "--mark" => marking = Some(marking.unwrap_or_default()),
+            "--cram" => genome = Some(Genome::of(Some(value()?.into()))),
             "--libraries" => libraries = true,
             "--whole-templates" => {
                 marking = Some(Marking { whole_templates: true, ..marking.unwrap_or_default() })
@@ -81,17 +84,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         workers.into_iter().try_for_each(|w| w.join().expect("no panic"))
     })?;
     eprintln!("blocks   {:6.2} s", begin.elapsed().as_secs_f64());
-    let begin = Instant::now();
+    let clock = Clock::start();
     let summary = match output.as_str() {
         "-" => sorter.stream(&header, level, std::io::stdout())?,
         path => {
             let mut set = Set::default();
-            let summary = sorter.finish(BamFile::create(Path::new(path), header, level)?, &mut set)?;
+            let path = Path::new(path);
+            let summary = match &genome {
+                Some(genome) => sorter.finish_cram(CramFile::create(path, header, genome)?, &mut set)?,
+                None => sorter.finish(BamFile::create(path, header, level)?, &mut set)?,
+            };
             set.publish()?;
             summary
         }
     };
-    eprintln!("finish   {:6.2} s\n{summary:?}", begin.elapsed().as_secs_f64());
+    let cost = clock.cost("finish");
+    eprintln!("finish   {:6.2} s, {:.2} CPU s\n{summary:?}", cost.wall_s, cost.cpu_s);
     Ok(())
 }
 

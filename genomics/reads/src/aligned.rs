@@ -1,7 +1,7 @@
-//! Reads of BAM and CRAM files: as they were sequenced, mates together, whatever the order of the records.
+//! Reads of BAM, CRAM and CBQ files: as they were sequenced, mates together, whatever the order of the records.
 //!
 //! ```text
-//! file ─ cut: whole records, or a container ─ pieces ─ primary records ─ paired, turned ─ pairs
+//! file ─ cut: whole records, container, block ─ pieces ─ primary records ─ paired, turned ─ pairs
 //!        (one thread at a time)                       │  ▲
 //!                                        mates that wait for theirs, on the disk past a bound
 //! ```
@@ -20,6 +20,8 @@ mod piece;
 mod bam;
 
 mod cram;
+
+mod cbq;
 
 mod file;
 

@@ -225,6 +225,13 @@ fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'C', b'R', b'A', b'M', ..] => {
             Some(("CRAM", "of pipes, and here, only FASTQ is read: turn it into that with samtools fastq"))
         }
+        [b'C', b'B', b'Q', b'F', ..] => Some((
+            "CBQ",
+            "of pipes, and here, only FASTQ is read: save it to a file, or turn it into FASTQ with bqtools decode",
+        )),
+        [b'B' | b'V', b'S', b'E', b'Q', ..] => {
+            Some(("BQ or VBQ", "of these CBQ is read: turn it into that, or into FASTQ, with bqtools"))
+        }
         [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
         [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
             Some(("a SAM file", "turn it into FASTQ with samtools fastq"))

@@ -51,7 +51,7 @@ pub use germline::GermlineParams;
 pub use integrated::IntegratedParams;
 pub use linked::LinkedParams;
 pub use params::{GenomeSource, Params, SampleParams};
-pub use pipeline::{Summary, simulate};
+pub use pipeline::{Summary, Which, simulate, stream};
 pub use presets::Preset;
 pub use recurrent::RecurrentParams;
 pub use sequencing::{Adapter, Counts, CoverageParams, LibraryParams, MachineParams, SequencingParams};

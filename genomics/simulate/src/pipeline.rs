@@ -1,5 +1,6 @@
 //! The whole simulation, in order: genome, variants, haplotypes, reads, truth.
 
+use std::io::Write;
 use std::path::Path;
 
 use genuma_work::publish::{AtomicFile, Set};
@@ -24,7 +25,7 @@ use crate::recurrent;
 use crate::repeats::RepeatMap;
 use crate::rng::Stream;
 use crate::samples::{Bench, Prepared, Sample};
-use crate::sequencing::{self, Counts, Output};
+use crate::sequencing::{self, Counts, Output, Sink};
 use crate::site::Site;
 use crate::somatic;
 use crate::targets::Targets;
@@ -83,6 +84,35 @@ struct Variants {
 /// `normal_{1,2}.fq.gz`, `truth.vcf`, `germline.vcf`, `truth.bedpe` and `simulate.json`; of a human-like genome
 /// `repeats.bed`; with capture `targets.bed`, with another person's reads `foreign.vcf`, with wrong bases that recur `recurrent.vcf`. All appear when all are complete.
 pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> {
+    make(params, To::Folder(out), threads)
+}
+
+/// A sample of the pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The tumour.
+    Tumor,
+    /// The normal.
+    Normal,
+}
+
+/// Writes the reads of one sample to `out`: those that [`simulate`] writes with the same parameters, as plain FASTQ in which mates alternate. Nothing else is written.
+///
+/// # Errors
+/// Those of [`simulate`]; `out` takes no more.
+pub fn stream(params: &Params, sample: Which, out: &mut dyn Write, threads: usize) -> Result<Summary> {
+    make(params, To::Stream(sample, out), threads)
+}
+
+/// Where what is made goes.
+enum To<'a> {
+    /// All of it.
+    Folder(&'a Path),
+    /// The reads of a sample.
+    Stream(Which, &'a mut dyn Write),
+}
+
+fn make(params: &Params, mut to: To<'_>, threads: usize) -> Result<Summary> {
     params.check()?;
     let mut laid = Vec::new();
     let nuclear = match &params.genome {
@@ -116,28 +146,30 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     let variants = place(&nuclear, genome, params, targets.as_ref())?;
     let Variants { tumour, germline, foreign, mitochondria, unstable } = &variants;
 
-    std::fs::create_dir_all(out).map_err(Error::io(out))?;
+    let recurrent = recurrent::place(&nuclear, &params.recurrent);
     let mut set = Set::default();
-    genome.write(&out.join("genome.fa"), &mut set)?;
-    let repeats = out.join("repeats.bed");
-    if laid.is_empty() {
-        // That of an earlier genome would be taken for this one's.
-        set.forget(repeats);
-    } else {
-        write_laid(&nuclear, &laid, &repeats, &mut set)?;
+    if let To::Folder(out) = to {
+        std::fs::create_dir_all(out).map_err(Error::io(out))?;
+        genome.write(&out.join("genome.fa"), &mut set)?;
+        let repeats = out.join("repeats.bed");
+        if laid.is_empty() {
+            // That of an earlier genome would be taken for this one's.
+            set.forget(repeats);
+        } else {
+            write_laid(&nuclear, &laid, &repeats, &mut set)?;
+        }
+        write_truth(genome, params, &variants, threads, out, &mut set)?;
+        let at_places = out.join("recurrent.vcf");
+        if recurrent.is_empty() {
+            set.forget(at_places);
+        } else {
+            write_file(&at_places, truth::recurrent_vcf(genome, &recurrent).as_bytes(), &mut set)?;
+        }
+        if let Some(targets) = &targets {
+            write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
+        }
     }
     drop(laid);
-    write_truth(genome, params, &variants, threads, out, &mut set)?;
-    let recurrent = recurrent::place(&nuclear, &params.recurrent);
-    let at_places = out.join("recurrent.vcf");
-    if recurrent.is_empty() {
-        set.forget(at_places);
-    } else {
-        write_file(&at_places, truth::recurrent_vcf(genome, &recurrent).as_bytes(), &mut set)?;
-    }
-    if let Some(targets) = &targets {
-        write_file(&out.join("targets.bed"), targets.bed(genome).as_bytes(), &mut set)?;
-    }
 
     let mut cells = Cells::new(&nuclear, tumour, germline);
     if let Some(foreign) = foreign {
@@ -159,20 +191,28 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     };
     let [tumor_sample, normal_sample] = samples(params);
     let (tumor, normal) = (bench.prepare(&tumor_sample)?, bench.prepare(&normal_sample)?);
-    let mut sequence = |sample: &str, prepared: &Prepared| {
+    let mut sequence = |sample: Which, prepared: &Prepared| {
+        let name = if sample == Which::Tumor { "tumor" } else { "normal" };
+        let sink = match &mut to {
+            To::Folder(out) => {
+                Sink::Files([1, 2].map(|mate| out.join(format!("{name}_{mate}.fq.gz"))), &mut set)
+            }
+            To::Stream(wanted, out) if *wanted == sample => Sink::Stream(&mut **out),
+            To::Stream(..) => return Ok(Counts::default()),
+        };
         let output = Output {
-            paths: [1, 2].map(|mate| out.join(format!("{sample}_{mate}.fq.gz"))),
-            sample,
+            interleaved: matches!(sink, Sink::Stream(_)),
+            sample: name,
             contigs: params.sequencing.true_positions.then_some(genome.names.as_slice()),
             pairs: prepared.pairs,
             duplicates: params.sequencing.duplicates,
             seed: prepared.seed,
             threads,
         };
-        sequencing::sequence(&prepared.library, &prepared.machine, &output, &mut set)
+        sequencing::sequence(&prepared.library, &prepared.machine, &output, sink)
     };
-    let tumor_reads = sequence("tumor", &tumor)?;
-    let normal_reads = sequence("normal", &normal)?;
+    let tumor_reads = sequence(Which::Tumor, &tumor)?;
+    let normal_reads = sequence(Which::Normal, &normal)?;
 
     let of_mitochondria = |of: fn(&Mitochondrion) -> usize| mitochondria.as_ref().map_or(0, |m| of(&m[0]));
     let aneuploid = copies::aneuploid(&nuclear, tumour);
@@ -193,7 +233,9 @@ pub fn simulate(params: &Params, out: &Path, threads: usize) -> Result<Summary> 
     };
     let report =
         serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "parameters": params, "made": summary });
-    write_file(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
+    if let To::Folder(out) = to {
+        write_file(&out.join("simulate.json"), format!("{report:#}\n").as_bytes(), &mut set)?;
+    }
     set.publish()?;
     Ok(summary)
 }

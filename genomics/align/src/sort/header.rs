@@ -1,5 +1,8 @@
 //! The header of a sorted BAM, from the header lines of its records.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use super::Error;
 
 /// The header of a BAM file (SAM specification, sections 1.3 and 4.2).
@@ -46,6 +49,39 @@ impl Header {
     /// The header lines.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Name and length (bases) of each sequence.
+    pub(super) fn names(&self) -> &[(String, u32)] {
+        &self.sequences
+    }
+
+    /// Identifiers of the read groups, in their order.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &str> {
+        let groups = self.text.lines().filter(|line| line.starts_with("@RG\t"));
+        groups.filter_map(|line| line.split('\t').find_map(|field| field.strip_prefix("ID:")))
+    }
+
+    /// The header lines, the sequences with their MD5 sums (`M5`) and the file that they are in (`UR`) where they do not say so.
+    pub(super) fn with_reference(&self, sums: &[[u8; 16]], path: Option<&Path>) -> String {
+        let path = path.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+        let mut text = String::with_capacity(2 * self.text.len());
+        let mut sums = sums.iter();
+        for line in self.text.lines() {
+            text.push_str(line);
+            if line.starts_with("@SQ\t") {
+                let has = |tag| line.split('\t').any(|field| field.starts_with(tag));
+                // Writing to a string cannot fail.
+                if let Some(sum) = sums.next().filter(|_| !has("M5:")) {
+                    let _ = write!(text, "\tM5:{:032x}", u128::from_be_bytes(*sum));
+                }
+                if let Some(path) = path.as_ref().filter(|_| !has("UR:")) {
+                    let _ = write!(text, "\tUR:file://{}", path.display());
+                }
+            }
+            text.push('\n');
+        }
+        text
     }
 
     /// Number of sequences.

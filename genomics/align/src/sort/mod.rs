@@ -20,6 +20,7 @@ pub mod markdup;
 mod block;
 mod header;
 mod output;
+mod cram;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ use spill::Spill;
 use store::Store;
 
 pub use block::{Blocks, SortedBlock};
+pub use cram::CramFile;
 pub use header::Header;
 pub use output::BamFile;
 
@@ -64,6 +66,9 @@ pub enum Error {
         /// The line.
         line: String,
     },
+    /// The reference that CRAM is written with.
+    #[error("{0}")]
+    Reference(String),
     /// A thread ended early.
     #[error("a thread that reads the sorting spill file has stopped")]
     Lost,
@@ -142,6 +147,17 @@ impl Sorter {
     /// # Errors
     /// A file cannot be written, or a record lies beyond its sequence.
     pub fn finish(self, file: BamFile, set: &mut Set) -> Result<Summary, Error> {
+        let threads = self.threads;
+        let (mut records, summary, spill) = self.ordered()?;
+        file.write(threads, |out| records.next(out), set)?;
+        Ok(Summary { spilled: spill.written(), ..summary })
+    }
+
+    /// Writes all records into `file`, and puts it and its index into `set`.
+    ///
+    /// # Errors
+    /// A file cannot be written, or the reference not be read.
+    pub fn finish_cram(self, file: CramFile, set: &mut Set) -> Result<Summary, Error> {
         let threads = self.threads;
         let (mut records, summary, spill) = self.ordered()?;
         file.write(threads, |out| records.next(out), set)?;

@@ -6,7 +6,10 @@ use super::Error;
 pub(crate) mod flag {
     pub(crate) const PAIRED: u16 = 0x1;
     pub(crate) const UNMAPPED: u16 = 0x4;
+    pub(crate) const MATE_UNMAPPED: u16 = 0x8;
     pub(crate) const REVERSE: u16 = 0x10;
+    pub(crate) const MATE_REVERSE: u16 = 0x20;
+    pub(crate) const FIRST: u16 = 0x40;
     pub(crate) const LAST: u16 = 0x80;
     pub(crate) const SECONDARY: u16 = 0x100;
     pub(crate) const FAILED: u16 = 0x200;
@@ -79,7 +82,7 @@ impl<'a> Record<'a> {
         }
         let record = Record(record);
         let name = usize::from(record.0[12]);
-        let sequence = record.bases().div_ceil(2).saturating_add(record.bases());
+        let sequence = record.letters().div_ceil(2).saturating_add(record.letters());
         if name == 0 || FIXED + name + 4 * record.operations() + sequence > size {
             return Err(Error::Record { what: "is shorter than its name, CIGAR, sequence and qualities" });
         }
@@ -114,8 +117,37 @@ impl<'a> Record<'a> {
         usize::from(u16_at(self.0, 16))
     }
 
-    fn bases(self) -> usize {
+    /// Number of its bases.
+    pub(crate) fn letters(self) -> usize {
         u32_at(self.0, 20) as usize
+    }
+
+    /// Appends its bases, each as one of `letters`.
+    pub(crate) fn push_bases(self, letters: &[u8; 16], out: &mut Vec<u8>) {
+        let at = self.after_name() + 4 * self.operations();
+        let packed = &self.0[at..at + self.letters().div_ceil(2)];
+        let end = out.len() + self.letters();
+        out.extend(packed.iter().flat_map(|b| [letters[usize::from(b >> 4)], letters[usize::from(b & 15)]]));
+        out.truncate(end);
+    }
+
+    pub(crate) fn mapping_quality(self) -> u8 {
+        self.0[13]
+    }
+
+    /// Index of the sequence that its mate stands at; -1 without one.
+    pub(crate) fn next_sequence(self) -> i32 {
+        u32_at(self.0, 24) as i32
+    }
+
+    /// First base of its mate, 0-based; -1 without a place.
+    pub(crate) fn next_position(self) -> i32 {
+        u32_at(self.0, 28) as i32
+    }
+
+    /// Length of its template, bases, with a sign.
+    pub(crate) fn template_length(self) -> i32 {
+        u32_at(self.0, 32) as i32
     }
 
     /// Without the NUL that ends it.
@@ -129,18 +161,28 @@ impl<'a> Record<'a> {
 
     /// Phred qualities without offset, as many as bases; all 255 when there are none.
     pub(crate) fn qualities(self) -> &'a [u8] {
-        let at = self.after_name() + 4 * self.operations() + self.bases().div_ceil(2);
-        &self.0[at..at + self.bases()]
+        let at = self.after_name() + 4 * self.operations() + self.letters().div_ceil(2);
+        &self.0[at..at + self.letters()]
     }
 
-    /// The CIGAR: from its tag when it is too long for the field (section 4.2.2).
+    /// Whether the CIGAR is in a tag, as it is too long for the field (section 4.2.2).
+    pub(crate) fn has_long_cigar(self) -> bool {
+        self.long_cigar().is_some()
+    }
+
+    fn long_cigar(self) -> Option<&'a [u8]> {
+        let at = self.after_name();
+        let stands_in = self.operations() == 2 && self.0[at] & 15 == 4 && self.0[at + 4] & 15 == 3;
+        if !stands_in {
+            return None;
+        }
+        self.tag(*b"CG").filter(|t| t.starts_with(b"BI")).and_then(|t| t.get(6..))
+    }
+
+    /// The CIGAR, wherever it is.
     pub(crate) fn cigar(self) -> impl DoubleEndedIterator<Item = Op> + Clone + 'a {
         let at = self.after_name();
-        let mut words = &self.0[at..at + 4 * self.operations()];
-        if self.operations() == 2 && words[0] & 15 == 4 && words[4] & 15 == 3 {
-            words =
-                self.tag(*b"CG").filter(|t| t.starts_with(b"BI")).and_then(|t| t.get(6..)).unwrap_or(words);
-        }
+        let words = self.long_cigar().unwrap_or(&self.0[at..at + 4 * self.operations()]);
         words.chunks_exact(4).map(|w| Op::new(u32_at(w, 0)))
     }
 
@@ -153,27 +195,37 @@ impl<'a> Record<'a> {
 
     /// Type and value of a tag, as encoded; `None` too when the tags before it cannot be read.
     pub(crate) fn tag(self, wanted: [u8; 2]) -> Option<&'a [u8]> {
+        self.tags().map_while(|tag| tag).find(|(tag, _)| *tag == wanted).map(|(_, value)| value)
+    }
+
+    /// Each tag, with its type and value as encoded. `None` is the last where what is left cannot be read.
+    pub(crate) fn tags(self) -> impl Iterator<Item = Option<([u8; 2], &'a [u8])>> {
         let size = |kind| match kind {
             b'A' | b'c' | b'C' => Some(1),
             b's' | b'S' => Some(2),
             b'i' | b'I' | b'f' => Some(4),
             _ => None,
         };
-        let mut rest =
-            &self.0[self.after_name() + 4 * self.operations() + self.bases().div_ceil(2) + self.bases()..];
-        while let [a, b, value @ ..] = rest {
+        let next = move |bytes: &'a [u8]| {
+            let [a, b, value @ ..] = bytes else { return None };
             let end = match value.first()? {
                 b'Z' | b'H' => value.iter().position(|&c| c == 0)? + 1,
                 b'B' => 6 + size(*value.get(1)?)? * u32_at(value.get(..6)?, 2) as usize,
                 &kind => 1 + size(kind)?,
             };
             let (value, after) = value.split_at_checked(end)?;
-            if [*a, *b] == wanted {
-                return Some(value);
+            Some((([*a, *b], value), after))
+        };
+        let at = self.after_name() + 4 * self.operations() + self.letters().div_ceil(2) + self.letters();
+        let mut rest = &self.0[at..];
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
             }
-            rest = after;
-        }
-        None
+            let found = next(rest);
+            rest = found.map_or(&[], |(_, after)| after);
+            Some(found.map(|(tag, _)| tag))
+        })
     }
 
     /// What `samtools sort` compares: sequence, position, strand; records without a sequence come last.

@@ -12,12 +12,13 @@ use crate::source::is_regular;
 
 use super::genome::Genome;
 use super::tally::Tally;
-use super::{bam, cram};
+use super::{bam, cbq, cram};
 
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Bam,
+    Cbq,
     Cram,
 }
 
@@ -30,6 +31,9 @@ impl Format {
         if head.starts_with(cram::MAGIC) {
             return Ok(Some(Format::Cram));
         }
+        if head.starts_with(cbq::MAGIC) {
+            return Ok(Some(Format::Cbq));
+        }
         let mut content = Vec::new();
         // What is damaged is told by whoever reads it.
         let is_bgzf =
@@ -38,7 +42,7 @@ impl Format {
     }
 }
 
-/// A BAM or CRAM file, and how its reads are taken.
+/// A BAM, CRAM or CBQ file, and how its reads are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aligned {
     /// The file.

@@ -55,7 +55,10 @@ impl Genome {
     }
 
     /// Bases of a sequence, upper-case, which has to have so many.
-    pub(super) fn sequence(&self, name: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// There is no file, it cannot be read, or it lacks the sequence or has another of that name.
+    pub fn sequence(&self, name: &[u8], length: usize) -> io::Result<Vec<u8>> {
         let Some(path) = &self.path else { return Err(io::Error::other(FileFault::NoReference)) };
         let lossy = || String::from_utf8_lossy(name).into_owned();
         let sequences = self.sequences(path)?;

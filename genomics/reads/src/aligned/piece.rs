@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 254;
 const HIGHEST: u8 = b'~' - b'!';
 
 /// Flags of a record (SAM specification, section 1.4).
-mod flag {
+pub(super) mod flag {
     pub const PAIRED: u16 = 0x1;
     pub const REVERSE: u16 = 0x10;
     pub const FIRST: u16 = 0x40;
@@ -289,7 +289,9 @@ fn sift<'a>(
         tally.supplementary += 1;
         return Ok(None);
     }
-    let name = template_name(name);
+    let which = Which::of(flags);
+    // As in FASTQ: what has no mate keeps `/1`.
+    let name = if which == Which::Alone { name } else { template_name(name) };
     match name {
         b"" | b"*" => return Err(RecordFault::NoName),
         name if name.len() > LONGEST_NAME => {
@@ -300,7 +302,6 @@ fn sift<'a>(
     if clipped {
         tally.clipped.count(name);
     }
-    let which = Which::of(flags);
     if which == Which::Alone {
         tally.alone += 1;
     }

@@ -11,7 +11,8 @@ use crate::packed_read::Packer;
 use genuma_work::Meter;
 
 use super::bam::Bam;
-use super::cram::{Cram, Packed};
+use super::cbq::{self, Cbq};
+use super::cram::{self, Cram};
 use super::file::{Aligned, Format};
 use super::mates::{Mates, ROOM, Rest};
 use super::pairing::{Pairing, Template};
@@ -49,7 +50,11 @@ pub(crate) struct Hands {
 impl Hands {
     /// Records of the file before those in hand.
     pub(crate) fn before(&self) -> u64 {
-        self.cut.packed.as_ref().map_or(self.cut.piece.before, Packed::before)
+        match &self.cut.packed {
+            Packed::None => self.cut.piece.before,
+            Packed::Cram(container) => container.as_ref().map_or(0, cram::Packed::before),
+            Packed::Cbq(block) => block.before(),
+        }
     }
 }
 
@@ -57,23 +62,34 @@ impl Hands {
 #[derive(Default)]
 struct Cut {
     piece: Piece,
-    /// Of CRAM: what is to be decoded into that.
-    packed: Option<Packed>,
+    packed: Packed,
+}
+
+/// What is to be decoded into a piece.
+#[derive(Default)]
+enum Packed {
+    /// Nothing: of BAM pieces are cut as they are.
+    #[default]
+    None,
+    Cram(Option<cram::Packed>),
+    Cbq(Box<cbq::Packed>),
 }
 
 impl Cut {
     /// Finds the reads among the records, and counts these.
     fn find(&mut self, path: &Path, tally: &mut Tally) -> Result<(), Error> {
-        match &self.packed {
-            Some(packed) => packed.find(path, &mut self.piece, tally),
-            None => self.piece.find(path, tally),
+        match &mut self.packed {
+            Packed::Cram(Some(container)) => container.find(path, &mut self.piece, tally),
+            Packed::Cbq(block) => block.find(path, &mut self.piece, tally),
+            Packed::None | Packed::Cram(None) => self.piece.find(path, tally),
         }
     }
 }
 
-/// A file of either format.
+/// A file of any of the formats.
 enum Records<M> {
     Bam(Box<Bam<M>>),
+    Cbq(Box<Cbq<M>>),
     Cram(Box<Cram<M>>),
 }
 
@@ -83,14 +99,31 @@ impl<M: Deref<Target = Meter>> Records<M> {
             Ok(Some(Format::Cram)) => {
                 Records::Cram(Box::new(Cram::open(&of.path, meter, &of.options.genome)?))
             }
+            Ok(Some(Format::Cbq)) => Records::Cbq(Box::new(Cbq::open(&of.path, meter)?)),
             _ => Records::Bam(Box::new(Bam::open(&of.path, meter, crew.0)?)),
         })
     }
 
     fn cut(&mut self, cut: &mut Cut) -> Result<bool, Error> {
         match self {
-            Records::Bam(bam) => bam.cut(&mut cut.piece),
-            Records::Cram(cram) => cram.cut(&mut cut.packed),
+            Records::Bam(bam) => {
+                cut.packed = Packed::None;
+                bam.cut(&mut cut.piece)
+            }
+            Records::Cram(cram) => {
+                if !matches!(cut.packed, Packed::Cram(_)) {
+                    cut.packed = Packed::Cram(None);
+                }
+                let Packed::Cram(container) = &mut cut.packed else { return Ok(false) };
+                cram.cut(container)
+            }
+            Records::Cbq(cbq) => {
+                if !matches!(cut.packed, Packed::Cbq(_)) {
+                    cut.packed = Packed::Cbq(Box::default());
+                }
+                let Packed::Cbq(block) = &mut cut.packed else { return Ok(false) };
+                cbq.cut(block)
+            }
         }
     }
 
@@ -98,6 +131,7 @@ impl<M: Deref<Target = Meter>> Records<M> {
     fn ahead(&self) -> u64 {
         match self {
             Records::Bam(_) => 0,
+            Records::Cbq(cbq) => cbq.ahead(),
             Records::Cram(cram) => cram.ahead(),
         }
     }

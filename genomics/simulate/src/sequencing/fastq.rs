@@ -1,4 +1,4 @@
-//! Read pairs into gzip'd FASTQ, in blocks that any thread may make.
+//! Read pairs into gzip'd FASTQ, or a stream of it in which mates alternate, in blocks that any thread may make.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,8 +26,8 @@ const LEVEL: i32 = 1;
 /// What is to be written.
 #[derive(Debug)]
 pub struct Output<'a> {
-    /// Mates 1 and 2.
-    pub paths: [PathBuf; 2],
+    /// Whether mates alternate in one plain text, as a stream has them.
+    pub interleaved: bool,
     /// Goes into the read names.
     pub sample: &'a str,
     /// Names of the reference's contigs if read names are to tell where both mates come from.
@@ -42,8 +42,16 @@ pub struct Output<'a> {
     pub threads: usize,
 }
 
-/// Sequences a library into two files, which are put into `set`; says what became of it.
-pub fn sequence(library: &Library, machine: &Machine, output: &Output, set: &mut Set) -> Result<Counts> {
+/// Where reads go.
+pub enum Sink<'a> {
+    /// A file for each mate, put into the set.
+    Files([PathBuf; 2], &'a mut Set),
+    /// One after the other.
+    Stream(&'a mut dyn Write),
+}
+
+/// Sequences a library; says what became of it.
+pub fn sequence(library: &Library, machine: &Machine, output: &Output, sink: Sink<'_>) -> Result<Counts> {
     let blocks = output.pairs.div_ceil(BLOCK);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel::<(usize, Block)>(2 * output.threads);
@@ -68,33 +76,47 @@ pub fn sequence(library: &Library, machine: &Machine, output: &Output, set: &mut
             }
         }
         drop(sender);
-        write_in_order(receiver, &output.paths, set)
+        write_in_order(receiver, sink)
     })
 }
 
-/// The gzip members of both mates of some pairs, and what became of their molecules.
+/// The gzip members of both mates of some pairs, or the text of both and nothing, and what became of their molecules.
 type Block = ([Vec<u8>; 2], Counts);
 
-fn write_in_order(
+fn write_in_order(receiver: mpsc::Receiver<(usize, Block)>, sink: Sink<'_>) -> Result<Counts> {
+    match sink {
+        Sink::Stream(out) => {
+            let counts = in_order(receiver, |[text, _]| out.write_all(text))?;
+            out.flush()?;
+            Ok(counts)
+        }
+        Sink::Files(paths, set) => {
+            let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
+            let counts = in_order(receiver, |members| {
+                files.iter_mut().zip(members).try_for_each(|(file, member)| file.write_all(member))
+            })?;
+            for file in files {
+                set.add(file.complete()?);
+            }
+            Ok(counts)
+        }
+    }
+}
+
+/// Hands on blocks in their order.
+fn in_order(
     receiver: mpsc::Receiver<(usize, Block)>,
-    paths: &[PathBuf; 2],
-    set: &mut Set,
+    mut each: impl FnMut(&[Vec<u8>; 2]) -> std::io::Result<()>,
 ) -> Result<Counts> {
     let mut counts = Counts::default();
-    let mut files = [AtomicFile::create(&paths[0])?, AtomicFile::create(&paths[1])?];
     let (mut early, mut due) = (BTreeMap::new(), 0);
     for (block, (members, of_block)) in receiver {
         counts += of_block;
         early.insert(block, members);
         while let Some(members) = early.remove(&due) {
-            for (file, member) in files.iter_mut().zip(&members) {
-                file.write_all(member)?;
-            }
+            each(&members)?;
             due += 1;
         }
-    }
-    for file in files {
-        set.add(file.complete()?);
     }
     Ok(counts)
 }
@@ -148,7 +170,11 @@ impl<'a> BlockMaker<'a> {
             sequenced.push(molecule);
             self.pair(first + i, &molecules[molecule], &mut rng, &mut counts);
         }
-        ([0, 1].map(|mate| self.compress(mate)), counts)
+        let members = match self.output.interleaved {
+            true => [std::mem::take(&mut self.texts[0]), Vec::new()],
+            false => [0, 1].map(|mate| self.compress(mate)),
+        };
+        (members, counts)
     }
 
     fn pair(&mut self, number: usize, molecule: &Molecule, rng: &mut Rng, counts: &mut Counts) {
@@ -159,7 +185,8 @@ impl<'a> BlockMaker<'a> {
         let places = self.output.contigs.map_or_else(String::new, |contigs| {
             [0, 1].map(|mate| told(molecule.place(mate, self.mates[mate].passed), contigs)).concat()
         });
-        for (mate, text) in self.texts.iter_mut().enumerate() {
+        for mate in 0..2 {
+            let text = &mut self.texts[if self.output.interleaved { 0 } else { mate }];
             let _ = writeln!(text, "@sim:{}:{}{places}/{}", self.output.sample, number + 1, mate + 1);
             text.extend_from_slice(&self.mates[mate].bases);
             text.extend_from_slice(b"\n+\n");

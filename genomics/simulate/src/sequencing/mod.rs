@@ -27,7 +27,7 @@ pub use capture::Captured;
 pub use counts::Counts;
 pub use coverage::Coverage;
 pub use cycles::Machine;
-pub use fastq::{Output, sequence};
+pub use fastq::{Output, Sink, sequence};
 pub use fragments::{Chromosome, Mixture, Pool};
 pub use library::{Inserts, Library, SHORTEST_INSERT};
 pub(crate) use params::is_default;

@@ -1,0 +1,301 @@
+//! What is written as CRAM is what BAM would have: for samtools, and for noodles.
+
+mod sorting;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use genuma_align::sort::{CramFile, Header};
+use genuma_reads::Genome;
+use genuma_work::publish::Set;
+use sorting::{How, Random, Records, samtools, sorter, text};
+
+/// Two long sequences and many short ones; with stretches of N, letters of several bases, and lower case.
+fn genome(random: &mut Random) -> Vec<(String, Vec<u8>)> {
+    let mut sequences = Vec::new();
+    let sizes = [("a".to_owned(), 200_000), ("b".to_owned(), 30_000)];
+    for (name, size) in sizes.into_iter().chain((0..300).map(|i| (format!("few{i}"), 300 + i))) {
+        let mut bases: Vec<u8> = (0..size).map(|_| b"ACGTacgt"[random.below(8)]).collect();
+        (0..size / 500).for_each(|_| bases[random.below(size)] = b"RYMKN"[random.below(5)]);
+        if size > 10_000 {
+            bases[5_000..5_200].fill(b'N');
+        }
+        sequences.push((name, bases));
+    }
+    sequences
+}
+
+fn fasta(sequences: &[(String, Vec<u8>)], path: &Path) {
+    let mut out = Vec::new();
+    for (name, bases) in sequences {
+        out.extend_from_slice(format!(">{name} of the test\n").as_bytes());
+        bases.chunks(70).for_each(|line| out.extend([line, b"\n"].concat()));
+    }
+    fs::write(path, out).expect("a file");
+}
+
+/// A read of that many bases at a place, its CIGAR, and how much of the reference it spans.
+fn read(random: &mut Random, reference: &[u8], at: usize, kind: usize) -> (String, Vec<u8>, usize) {
+    let ops: &[(usize, char)] = match kind {
+        0..=5 => &[(100, 'M')],
+        6 => &[(5, 'S'), (40, 'M'), (3, 'I'), (50, 'M'), (2, 'S')],
+        7 => &[(30, 'M'), (4, 'D'), (60, 'M'), (10, 'S')],
+        8 => &[(7, 'H'), (50, 'M'), (20, 'N'), (30, 'M'), (9, 'H')],
+        9 => &[(20, 'M'), (1, 'I'), (1, 'P'), (2, 'I'), (20, 'M')],
+        _ => &[(20, '='), (1, 'X'), (29, '=')],
+    };
+    let (mut bases, mut there, mut cigar) = (Vec::new(), at, String::new());
+    for &(length, op) in ops {
+        write!(cigar, "{length}{op}").expect("a string");
+        match op {
+            'M' | '=' | 'X' => {
+                bases.extend(reference[there..there + length].to_ascii_uppercase());
+                there += length;
+            }
+            'I' | 'S' => bases.extend((0..length).map(|_| b"ACGTN"[random.below(5)])),
+            'D' | 'N' => there += length,
+            _ => {}
+        }
+    }
+    for base in &mut bases {
+        if random.one_in(30) {
+            *base = b"ACGTNRY"[random.below(7)];
+        }
+    }
+    (cigar, bases, there - at)
+}
+
+const TAGS: [&str; 7] = [
+    "NM:i:3\tRG:Z:one",
+    "RG:Z:two\tNM:i:300\tMD:Z:10A5^AC6",
+    "RG:Z:nowhere\tAS:i:-5\tXA:A:x",
+    "XF:f:1.5\tXH:H:1AE3\tXI:i:-70000\tXZ:Z:",
+    "B0:B:c,-128,127\tB1:B:S,65535\tB2:B:f,0.25\tB3:B:I\tRG:Z:one\tZZ:Z:last one",
+    "XI:i:4294967295\tXJ:i:-32768",
+    "",
+];
+
+/// `bare`: some have no qualities, some no bases.
+fn made(random: &mut Random, sequences: &[(String, Vec<u8>)], templates: usize, bare: bool) -> String {
+    let mut sam = "@HD\tVN:1.6\n".to_owned();
+    for (name, bases) in sequences {
+        writeln!(sam, "@SQ\tSN:{name}\tLN:{}", bases.len()).expect("a string");
+    }
+    sam += "@RG\tID:one\tSM:s\n@RG\tSM:s\tID:two\n@CO\tkept\n";
+    for i in 0..templates {
+        let number = match random.below(5) {
+            0 => 2 + random.below(sequences.len() - 2),
+            1 => 1,
+            _ => 0,
+        };
+        let (name, bases) = &sequences[number];
+        let room = bases.len().min(1_000) - 140;
+        let start = random.below(bases.len() - room);
+        let ats = [start, start + random.below(room - 140)];
+        let made = ats.map(|at| {
+            let kind = random.below(11);
+            read(random, bases, at, kind)
+        });
+        let ends = [0, 1].map(|mate| ats[mate] + made[mate].2);
+        let length = (ends[1] - ats[0]) as i64;
+        // Mates as they should be; with a length or flags that do not follow; one or both without a place; single ones.
+        let kind = random.below(10);
+        let flags = match kind {
+            0..=4 => [99, 147],
+            5 => [163, 83],
+            6 => [65, 129],
+            7 => [99, 131],
+            8 => [73, 133],
+            _ => [0, 2064],
+        };
+        for mate in 0..2 {
+            let (cigar, bases, _) = &made[mate];
+            let bases = std::str::from_utf8(bases).expect("letters");
+            let qualities: String = match random.below(6) {
+                0 if bare => "*".to_owned(),
+                _ => bases.bytes().map(|_| char::from(35 + random.below(30) as u8)).collect(),
+            };
+            let tags = random.pick(&TAGS);
+            let (at, there) = (ats[mate] + 1, ats[1 - mate] + 1);
+            let sign = if mate == 0 { length } else { -length };
+            let sign = if random.one_in(20) { sign + 1 } else { sign };
+            let mapping = random.below(61);
+            let flag = flags[mate];
+            let place = match (kind, mate) {
+                (8, 1) => format!("{name}\t{there}\t0\t*\t=\t{there}\t0"),
+                (8, 0) => format!("{name}\t{at}\t{mapping}\t{cigar}\t=\t{at}\t0"),
+                (9, _) => format!("{name}\t{at}\t{mapping}\t{cigar}\t*\t0\t0"),
+                _ => format!("{name}\t{at}\t{mapping}\t{cigar}\t=\t{there}\t{sign}"),
+            };
+            let line = format!("r{i}\t{flag}\t{place}\t{bases}\t{qualities}\t{tags}");
+            writeln!(sam, "{}", line.trim_end()).expect("a string");
+            if bare && flag & 4 == 0 && random.one_in(15) {
+                // Elsewhere, and without bases.
+                let next = if flag & 1 == 1 { format!("{name}\t{at}") } else { "*\t0".to_owned() };
+                writeln!(sam, "r{i}\t{}\tb\t77\t3\t{cigar}\t{next}\t0\t*\t*\tNM:i:1", flag | 256)
+                    .expect("a string");
+            }
+        }
+        if bare && random.one_in(40) {
+            writeln!(sam, "n{i}\t77\t*\t0\t0\t*\t*\t0\t0\tACGTNRA\tIIIIIII\tRG:Z:one\nn{i}\t141\t*\t0\t0\t*\t*\t0\t0\t*\t*")
+                .expect("a string");
+        }
+    }
+    if !bare {
+        return sam;
+    }
+    // More operations than BAM has room for.
+    let cigar = "1M1D".repeat(40_000);
+    let bases: String = sequences[0].1.iter().step_by(2).take(40_000).map(|&b| char::from(b)).collect();
+    writeln!(sam, "long\t0\ta\t1\t60\t{cigar}\t*\t0\t0\t{}\t*\tNM:i:40000", bases.to_ascii_uppercase())
+        .expect("a string");
+    sam
+}
+
+/// A line as CRAM can have it: `M` for `=` and `X`, read groups that the header knows behind all other tags.
+fn as_cram(line: &str) -> String {
+    let mut fields: Vec<String> = line.split('\t').map(str::to_owned).collect();
+    if fields[5] == "20=1X29=" {
+        fields[5] = "50M".to_owned();
+    }
+    let (groups, mut rest): (Vec<String>, Vec<String>) =
+        fields.into_iter().partition(|field| ["RG:Z:one", "RG:Z:two"].contains(&field.as_str()));
+    rest.extend(groups);
+    rest.join("\t")
+}
+
+fn write(records: &Records, genome: &Genome, path: &Path, how: &How) {
+    let header = Header::sorted(&records.header).expect("a header");
+    let file = CramFile::create(path, header, genome).expect("a file");
+    let mut set = Set::default();
+    let sorter = sorter(records, path.parent().expect("a folder"), how).expect("sorted");
+    sorter.finish_cram(file, &mut set).expect("written");
+    set.publish().expect("published");
+}
+
+#[test]
+fn other_programs_read_what_bam_would_have() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let (cram, bam, reference) = (path("x.cram"), path("x.bam"), path("genome.fa"));
+    let mut random = Random(5);
+    let sequences = genome(&mut random);
+    fasta(&sequences, &reference);
+    let genome = Genome::of(Some(reference.clone()));
+    let records = Records::of(&made(&mut random, &sequences, 12_000, true), folder.path());
+    write(&records, &genome, &cram, &How::default());
+
+    samtools(&["quickcheck", text(&cram)]);
+    samtools(&["sort", "--no-PG", "-o", text(&bam), text(&path("made.bam"))]);
+    let view = |of: &Path, options: &[&str]| {
+        let plain = ["view", "--input-fmt-option", "decode_md=0", "-T", text(&reference), text(of)];
+        String::from_utf8(samtools(&[&plain, options].concat())).expect("text")
+    };
+    samtools(&["index", text(&bam)]);
+    let expected: Vec<String> = view(&bam, &[]).lines().map(as_cram).collect();
+    let all = view(&cram, &[]);
+    for (ours, theirs) in all.lines().zip(&expected) {
+        assert_eq!(ours, theirs);
+    }
+    assert_eq!(all.lines().count(), expected.len());
+    // By the index: of a container of one sequence, and of one of several.
+    for region in ["a:100000-100300", "b", "few17", "few299:1-50", "*"] {
+        let expected: Vec<String> = view(&bam, &[region]).lines().map(as_cram).collect();
+        let found = view(&cram, &[region]);
+        assert!(!expected.is_empty() && found.lines().eq(expected.iter()), "{region}");
+    }
+    // The sums of the sequences are those of samtools.
+    let sums = |text: Vec<u8>| -> Vec<String> {
+        let text = String::from_utf8(text).expect("text");
+        let fields = text.lines().filter(|line| line.starts_with("@SQ")).flat_map(|line| line.split('\t'));
+        fields.filter(|field| field.starts_with("M5:")).map(str::to_owned).collect()
+    };
+    let dictionary = samtools(&["dict", text(&reference)]);
+    assert_eq!(sums(samtools(&["view", "-H", text(&cram)])), sums(dictionary));
+
+    // noodles-cram 0.102 gives reads without qualities, or without bases, as no SAM can have them.
+    let records = Records::of(&made(&mut random, &sequences, 3_000, false), folder.path());
+    write(&records, &genome, &cram, &How::default());
+    let (expected, found) = (view(&cram, &[]), by_noodles(&cram, &reference));
+    assert_eq!(found.len(), expected.lines().count());
+    for (ours, theirs) in found.iter().zip(expected.lines()) {
+        // noodles puts tags in an order of its own, takes bases in the reference's case, and gives reads without a place the quality 255.
+        let eleven = |line: &str| {
+            let mut fields: Vec<String> = line.split('\t').take(11).map(str::to_owned).collect();
+            fields[9].make_ascii_uppercase();
+            if fields[5] == "*" {
+                fields[4].clear();
+            }
+            fields
+        };
+        assert_eq!(eleven(ours), eleven(theirs));
+    }
+}
+
+fn by_noodles(cram: &Path, reference: &Path) -> Vec<String> {
+    // samtools has made its index.
+    let reader =
+        noodles_fasta::io::indexed_reader::Builder::default().build_from_path(reference).expect("FASTA");
+    let adapter = noodles_fasta::repository::adapters::IndexedReader::new(reader);
+    let mut reader = noodles_cram::io::reader::Builder::default()
+        .set_reference_sequence_repository(noodles_fasta::Repository::new(adapter))
+        .build_from_path(cram)
+        .expect("CRAM");
+    let header = reader.read_header().expect("a header");
+    let mut writer = noodles_sam::io::Writer::new(Vec::new());
+    for record in reader.records(&header) {
+        use noodles_sam::alignment::io::Write as _;
+        writer.write_alignment_record(&header, &record.expect("a record")).expect("a line");
+    }
+    String::from_utf8(writer.into_inner()).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_same_bytes_whatever_the_threads_and_the_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mut random = Random(6);
+    let sequences = genome(&mut random);
+    fasta(&sequences, &path("genome.fa"));
+    let genome = Genome::of(Some(path("genome.fa")));
+    let records = Records::of(&made(&mut random, &sequences, 9_000, true), folder.path());
+    let bytes = |how: &How| {
+        write(&records, &genome, &path("x.cram"), how);
+        [fs::read(path("x.cram")).expect("CRAM"), fs::read(path("x.cram.crai")).expect("its index")]
+    };
+    let expected = bytes(&How { threads: 1, ..How::default() });
+    for (threads, memory) in [(2, 1 << 26), (5, 100_000)] {
+        assert!(bytes(&How { threads, memory, ..How::default() }) == expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn the_reference_has_to_be_the_one_of_the_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mut random = Random(7);
+    let mut sequences = genome(&mut random);
+    let records = Records::of(&made(&mut random, &sequences, 50, true), folder.path());
+    let failed = |genome: &Genome| {
+        let file =
+            CramFile::create(&path("x.cram"), Header::sorted(&records.header).expect("a header"), genome);
+        let sorter = sorter(&records, folder.path(), &How::default()).expect("sorted");
+        let said =
+            sorter.finish_cram(file.expect("a file"), &mut Set::default()).expect_err("an error").to_string();
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).expect("the folder").flatten().map(|e| e.file_name()).collect();
+        assert!(!left.iter().any(|name| name.to_string_lossy().contains("cram")), "{left:?}");
+        said
+    };
+    sequences[1].1.pop();
+    fasta(&sequences, &path("genome.fa"));
+    let said = failed(&Genome::of(Some(path("genome.fa"))));
+    assert!(said.contains("has 29999 bases and not 30000"), "{said}");
+    sequences.remove(1);
+    fasta(&sequences, &path("genome.fa"));
+    let said = failed(&Genome::of(Some(path("genome.fa"))));
+    assert!(said.contains("has no sequence"), "{said}");
+    let said = failed(&Genome::of(Some(path("none.fa"))));
+    assert!(said.contains("none.fa"), "{said}");
+}
