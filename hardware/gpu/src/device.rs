@@ -50,6 +50,9 @@ impl<T> Drop for Held<T> {
     }
 }
 
+/// Programs that are compiled, by their sources and options.
+type Programs = HashMap<(String, String), Arc<Held<Program>>>;
+
 /// A device in use.
 #[derive(Debug)]
 pub struct Device {
@@ -59,8 +62,7 @@ pub struct Device {
     lost: Arc<AtomicBool>,
     context: Held<Context>,
     id: usize,
-    /// Programs, by their sources and options.
-    programs: Mutex<HashMap<(String, String), Arc<Held<Program>>>>,
+    programs: Mutex<Programs>,
     /// Where it is a part of a device.
     _part: Option<Held<SubDevice>>,
 }

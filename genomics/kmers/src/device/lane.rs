@@ -111,7 +111,7 @@ impl OnDevice {
         match error {
             genuma_gpu::Error::Lost { .. } => {}
             // All lanes find that; one says it.
-            genuma_gpu::Error::Unfit { .. } if self.number % super::LANES > 0 => {}
+            genuma_gpu::Error::Unfit { .. } if !self.number.is_multiple_of(super::LANES) => {}
             _ => tracing::warn!("{error}; the CPUs count what it does not"),
         }
     }

@@ -67,7 +67,8 @@ impl<const S: usize> Table<S> for Threads<S> {
         if tally.next_class().is_some() {
             return Ok(None);
         }
-        (keys.clear(), counts.clear());
+        keys.clear();
+        counts.clear();
         let (distinct, mut roots) = (tally.len() as u64, 0);
         tally.drain(spectra, |root| {
             roots += 1;

@@ -127,7 +127,8 @@ impl<const S: usize> Table<S> for Twin<S> {
         if self.full {
             return Ok(None);
         }
-        (self.row_keys.clear(), self.row_counts.clear());
+        self.row_keys.clear();
+        self.row_counts.clear();
         let (mut distinct, mut roots) = (0, 0);
         for slot in 0..self.keys.len() {
             if self.keys[slot] != FREE {
