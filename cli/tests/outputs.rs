@@ -295,7 +295,10 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
     let folder = scratch("simulated");
     let small = ["--genome-length", "60000", "--depth-tumor", "30", "--depth-normal", "40", "--snvs", "3"];
     let small = [&small[..], &["--indels", "0", "--svs", "0"]].concat();
-    let simulate = |out: &str, more: &[&str]| [&["simulate", "-o", out][..], &small, more].concat();
+    let simulate = |out: &str, more: &[&str]| -> Vec<String> {
+        let all = [&["simulate", "-o", out][..], &small, more].concat();
+        all.into_iter().map(str::to_owned).collect()
+    };
     run(simulate(text(&folder.join("pair")), &[])).well();
     let before = names(&folder);
     for sample in ["tumor", "normal"] {
