@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::pipeline::{Finished, Job};
-use genuma_somatic::{output, screened, vcf};
+use genuma_somatic::{output, record, screened, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use genuma_work::{Meter, Watch};
 use serde::Serialize;
@@ -69,14 +69,14 @@ impl<'a> Outputs<'a> {
         }
         let genome = &finished.genome;
         let command = command(job);
-        let mut lines = vcf::lines(&finished.events, genome);
-        let mut header = vcf::header(genome, &finished.samples, &command);
+        let mut records = record::records(&finished.events, genome);
+        let header = vcf::header(genome, &finished.samples, &command, job.screen.is_some());
         let mut found = Vec::new();
         if let Some(path) = &job.screen {
             found = screened::find(&finished.events, genome, path, job.params.k)?;
-            screened::tell(&found, &mut lines, &mut header);
+            screened::tell(&found, &mut records);
         }
-        output::write_vcf(&file(VCF), &header, &lines, genome, &mut set)?;
+        output::write_vcf(&file(VCF), &header, &records, genome, &mut set)?;
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         output::write_supporting(
             &file(READS),
@@ -87,7 +87,7 @@ impl<'a> Outputs<'a> {
             &meter,
             &mut set,
         )?;
-        let outcome = outcome::of(job, finished, &lines, found, watched.timeline())?;
+        let outcome = outcome::of(job, finished, &records, found, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
         multiqc::add(&file(MULTIQC), &multiqc::of_call(&outcome, folder), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;

@@ -39,6 +39,7 @@ pub mod ranges;
 pub mod neighbours;
 pub mod event;
 pub mod picture;
+pub mod record;
 pub mod vcf;
 pub mod screened;
 pub mod ledger;

@@ -12,7 +12,8 @@ use genuma_somatic::event::{Class, Event};
 use genuma_somatic::genotype::{Filter, Genotype, Kind, Own, Support};
 use genuma_somatic::locus::Call;
 use genuma_somatic::samples::Samples;
-use genuma_somatic::vcf::{header, lines};
+use genuma_somatic::record::records;
+use genuma_somatic::vcf::{header, line};
 
 const L: Side = Side::Left;
 const R: Side = Side::Right;
@@ -56,7 +57,7 @@ fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8], homology: usize) -
 }
 
 fn texts(events: &[Event], genome: &Reference) -> Vec<String> {
-    lines(events, genome).into_iter().map(|l| l.text).collect()
+    records(events, genome).iter().map(|record| line(record, genome)).collect()
 }
 
 #[test]
@@ -229,7 +230,7 @@ fn lines_come_by_place() {
         })
         .collect();
     rng.shuffle(&mut events);
-    let sorted = lines(&events, &genome);
+    let sorted = records(&events, &genome);
     assert!(sorted.is_sorted_by_key(|l| (l.chrom, l.pos)));
     assert_eq!(sorted.len(), 50);
 }
@@ -237,7 +238,7 @@ fn lines_come_by_place() {
 #[test]
 fn every_word_used_is_described_in_the_header() {
     let (genome, _) = rearranged();
-    let header = header(&genome, &Samples::default(), "genuma call");
+    let header = header(&genome, &Samples::default(), "genuma call", false);
     assert!(header.starts_with("##fileformat=VCFv4.3\n"));
     assert!(header.contains("##contig=<ID=13,length=124000>\n"));
     assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
@@ -305,11 +306,11 @@ fn bcftools_accepts_every_class() {
     let mut rng = Rng(62);
     let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
     let events = every_class(&genome);
-    let data = lines(&events, &genome);
+    let data = texts(&events, &genome);
     let folder = tempfile::tempdir().unwrap();
     let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
-    let body: String = data.iter().map(|l| format!("{}\n", l.text)).collect();
-    std::fs::write(&vcf, header(&genome, &Samples::default(), "genuma call") + &body).unwrap();
+    let body: String = data.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&vcf, header(&genome, &Samples::default(), "genuma call", false) + &body).unwrap();
     genome.write(&fasta).unwrap();
     let run = |args: &[&str]| {
         let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
@@ -338,7 +339,7 @@ fn several_tumours_have_a_column_each() {
     let samples = Samples::of([Some("relapse".to_owned()), None, None]);
     assert_eq!(samples.names(), ["NORMAL", "relapse", "TUMOR_2", "TUMOR_3"]);
     assert_eq!([0, 1, 3].map(|sample| samples.word(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
-    let header = header(&genome, &samples, "genuma call");
+    let header = header(&genome, &samples, "genuma call", false);
     assert!(header.ends_with("FORMAT\tNORMAL\trelapse\tTUMOR_2\tTUMOR_3\n"));
     assert!(header.contains("##INFO=<ID=SHARED,Number=1,Type=Integer,"));
     let base = genome.contigs[0].seq[500];
@@ -349,7 +350,7 @@ fn several_tumours_have_a_column_each() {
     };
     event.calls[0].genotype.tumours = vec![own(38, 2, true), own(28, 12, true), own(40, 0, false)];
     let columns = |event: &Event| {
-        let line = lines(std::slice::from_ref(event), &genome).remove(0).text;
+        let line = texts(std::slice::from_ref(event), &genome).remove(0);
         let columns: Vec<String> = line.split('\t').map(str::to_owned).collect();
         assert!(columns[7].ends_with(";SHARED=2"), "{line}");
         columns[8..].to_vec()
