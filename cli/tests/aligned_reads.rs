@@ -22,13 +22,15 @@ fn aligned() -> &'static (PathBuf, [PathBuf; 2]) {
         let reference = folder.join("genome.fa");
         fs::copy(data().folder.join("genome.fa"), &reference).expect("a copy");
         run(["index", text(&reference)]).well();
-        let made = [("normal", &data().normal), ("tumour", &data().tumor)].map(|(name, mates)| {
-            let bam = folder.join(format!("{name}.bam"));
-            let group = format!("ID:{name}\\tSM:{name}");
-            let mates = [text(&mates[0]), text(&mates[1])];
-            run(["align", text(&reference), mates[0], mates[1], "-R", &group, "-o", text(&bam)]).well();
-            bam
-        });
+        let made = [("normal", "NORMAL", &data().normal), ("tumour", "TUMOR", &data().tumor)].map(
+            |(name, sample, mates)| {
+                let bam = folder.join(format!("{name}.bam"));
+                let group = format!("ID:{name}\\tSM:{sample}");
+                let mates = [text(&mates[0]), text(&mates[1])];
+                run(["align", text(&reference), mates[0], mates[1], "-R", &group, "-o", text(&bam)]).well();
+                bam
+            },
+        );
         (reference, made)
     })
 }

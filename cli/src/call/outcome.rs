@@ -32,7 +32,8 @@ pub fn of(
     timeline: Timeline,
 ) -> Result<Outcome, spill::Error> {
     let firsts = first_records(records, finished.events.len());
-    let mut calls: Vec<Reported> = firsts.into_iter().map(|record| report(record, &finished.genome)).collect();
+    let mut calls: Vec<Reported> =
+        firsts.into_iter().map(|record| report(record, &finished.genome)).collect();
     let drawn = with_pictures(&calls);
     let pictures = pictures(finished, &drawn, job.means.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
@@ -90,7 +91,7 @@ fn first_records(records: &[Record], events: usize) -> Vec<&Record> {
 }
 
 fn report(record: &Record, genome: &Reference) -> Reported {
-    let Genotype { normal, tumour, tumours, quality, filters } = &record.genotype;
+    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
     let name = |chrom: usize| genome.contigs[chrom].name.clone();
     Reported {
         id: record::id(record.event),

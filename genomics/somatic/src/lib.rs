@@ -41,6 +41,7 @@ pub mod event;
 pub mod picture;
 pub mod record;
 pub mod vcf;
+pub mod tables;
 pub mod screened;
 pub mod ledger;
 pub mod panel;

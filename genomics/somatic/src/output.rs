@@ -342,11 +342,11 @@ mod tests {
     use crate::ledger::Ledger;
     use crate::packed;
     use crate::ranges::Ranges;
+    use crate::record;
     use crate::recruit::Kept;
     use crate::samples::Samples;
     use crate::select::Depths;
     use crate::slippage::Slippage;
-    use crate::record;
 
     fn random_bases(n: usize, seed: u64) -> Vec<u8> {
         let mut x = seed;
@@ -506,7 +506,10 @@ mod tests {
         if let Some(chroms) = output("tabix", &["-l", path]) {
             assert_eq!(chroms, "chr1\nchr2\n");
         }
-        assert_eq!(output("bcftools", &["index", "-n", path]).unwrap(), format!("{}\n", written.records.len()));
+        assert_eq!(
+            output("bcftools", &["index", "-n", path]).unwrap(),
+            format!("{}\n", written.records.len())
+        );
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub struct Structural {
     pub shared: Option<Vec<u8>>,
     /// Bases put in at the junction, on this strand.
     pub inserted: Vec<u8>,
+    /// The ends that are joined, once an event: of a breakend only by the first of the two mates. Positions are 0-based.
+    pub junctions: Vec<[Breakend; 2]>,
     /// What is known of the left and right side of an insertion.
     pub sides: [Option<Vec<u8>>; 2],
 }
@@ -129,6 +131,19 @@ struct Maker<'a> {
     of: &'a Event,
 }
 
+/// The ends that stay on either side of a change, both of the bases named among them.
+fn around(chrom: usize, before: usize, after: usize) -> [Breakend; 2] {
+    [(before, Side::Left), (after, Side::Right)].map(|(pos, side)| Breakend { chrom, pos, side })
+}
+
+/// The ends that a junction joins.
+fn joined(change: &Change) -> Option<[Breakend; 2]> {
+    match change {
+        Change::Junction { ends, .. } => Some(*ends),
+        _ => None,
+    }
+}
+
 fn text(bases: &[u8]) -> String {
     String::from_utf8_lossy(bases).into_owned()
 }
@@ -142,6 +157,7 @@ impl Maker<'_> {
                 let structural = matches!(self.of.class, Class::Del | Class::Ins).then(|| Structural {
                     len: Some(alternative.len() as i64 - reference.len() as i64),
                     end: Some(end),
+                    junctions: vec![around(*chrom, *pos, end)],
                     ..Structural::default()
                 });
                 vec![Record {
@@ -202,6 +218,7 @@ impl Maker<'_> {
             homology,
             shared: self.shared(ends, homology),
             inserted: inserted.to_vec(),
+            junctions: self.of.calls.iter().filter_map(|call| joined(&call.change)).collect(),
             ..Structural::default()
         };
         Record { end: to, structural: Some(structural), ..self.at(ends[0].chrom, from.max(1), call) }
@@ -224,6 +241,7 @@ impl Maker<'_> {
                     homology: *homology,
                     shared: self.shared(&[*here, *there], *homology),
                     inserted,
+                    junctions: if i == 0 { vec![*ends] } else { Vec::new() },
                     ..Structural::default()
                 };
                 Record {
@@ -256,7 +274,12 @@ impl Maker<'_> {
             at = Some(at.map_or((end.chrom, before), |a| (a.0, a.1.min(before))));
         }
         let (chrom, before) = at.unwrap_or_default();
-        let structural = Structural { end: Some(before + 1), sides, ..Structural::default() };
+        let structural = Structural {
+            end: Some(before + 1),
+            sides,
+            junctions: vec![around(chrom, before, before + 1)],
+            ..Structural::default()
+        };
         Record {
             alternative: Alternative::Symbolic(Class::Ins),
             structural: Some(structural),

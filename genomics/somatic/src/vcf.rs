@@ -39,10 +39,13 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bo
         "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
         "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event the breakend belongs to\">\n",
         "##INFO=<ID=HOMLEN,Number=1,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
+        "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, where the reference shows them at both ends\">\n",
         "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval the position may be shifted in\">\n",
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left side of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right side of an insertion\">\n",
+        "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 of the likelihood that the tumours have the allele, at the shares that fit best, over that of errors\">\n",
+        "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 of the likelihood that the normal has not the allele over that of a heterozygous germline variant\">\n",
         "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Normals of the panel that have half of the k-mers of the change, or more\">\n",
     ));
     if samples.several() {
@@ -53,10 +56,19 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bo
         "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Read pairs for each allele, PCR copies counted once\">\n",
         "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Read pairs that tell the alleles apart\">\n",
         "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Share of pairs with the tumour allele\">\n",
+        "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Pairs for each allele whose read 1 runs along the contig, which runs as the reference does at its longest piece\">\n",
+        "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Pairs for each allele whose read 2 runs along the contig\">\n",
+        "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Pairs by allele and strand of the mate that says most: normal allele along the contig and against it, tumour allele along and against\">\n",
         "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first of the records on one haplotype\">\n",
     ));
     if screened {
         h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Sequence screened for that the new sequence is of, and where in it, 1-based\">\n");
+    }
+    // As Mutect2 says it, and what reads its calls asks for; of several tumours each has a line.
+    for (role, names) in [("normal", &samples.names()[..1]), ("tumor", samples.tumours())] {
+        for name in names {
+            let _ = writeln!(h, "##{role}_sample={name}");
+        }
     }
     h.push_str("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT");
     for name in samples.names() {
@@ -68,14 +80,24 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bo
 
 /// The line of a record, without its line end.
 pub fn line(record: &Record, genome: &Reference) -> String {
-    let Genotype { normal, tumour, tumours, quality, filters } = &record.genotype;
+    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
     let filter = if filters.is_empty() {
         "PASS".to_owned()
     } else {
         filters.iter().map(|f| f.name()).collect::<Vec<_>>().join(";")
     };
     let sample = |s: &Support, gt: &str| {
-        format!("{gt}:{},{}:{}:{:.3}", s.reference, s.alternative, s.depth(), s.fraction())
+        let Support { reference, alternative, forward, first_forward, .. } = *s;
+        let (with, first) = (s.reference_forward, s.reference_first_forward);
+        format!(
+            "{gt}:{reference},{alternative}:{}:{:.3}:{first},{first_forward}:{},{}:{with},{},{forward},{}",
+            s.depth(),
+            s.fraction(),
+            reference - first,
+            alternative - first_forward,
+            reference - with,
+            alternative - forward
+        )
     };
     // Which of the normal's haplotypes it would be is not known.
     let (genotype, key, own, none) = match record.phase_set {
@@ -89,7 +111,7 @@ pub fn line(record: &Record, genome: &Reference) -> String {
         let _ = write!(columns, "\t{}{own}", sample(support, genotype));
     }
     format!(
-        "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\t{}\tGT:AD:DP:AF{key}\t{}{none}{columns}",
+        "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\t{}\tGT:AD:DP:AF:F1R2:F2R1:SB{key}\t{}{none}{columns}",
         genome.contigs[record.chrom].name,
         record.pos,
         record.id,
@@ -106,7 +128,8 @@ fn info(record: &Record) -> String {
     if let Some(of) = &record.structural {
         structural(&mut info, record, of);
     }
-    let _ = write!(info, ";CONTIG=t{}", record.locus + 1);
+    let odds = &record.genotype.odds;
+    let _ = write!(info, ";CONTIG=t{};TLOD={:.2};NLOD={:.2}", record.locus + 1, odds.tumour, odds.normal);
     let tumours = &record.genotype.tumours;
     if !tumours.is_empty() {
         let _ = write!(info, ";SHARED={}", tumours.iter().filter(|tumour| tumour.has).count());
@@ -121,7 +144,7 @@ fn info(record: &Record) -> String {
 }
 
 fn structural(info: &mut String, record: &Record, of: &Structural) {
-    let Structural { len, end, mate, homology, shared, inserted, sides } = of;
+    let Structural { len, end, mate, homology, shared, inserted, sides, junctions: _ } = of;
     let bases = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
     let _ = write!(info, ";SVTYPE={}", record.class.name());
     if let Some(len) = len {
@@ -140,6 +163,9 @@ fn structural(info: &mut String, record: &Record, of: &Structural) {
     }
     if *homology > 0 {
         let _ = write!(info, ";HOMLEN={homology}");
+        if let Some(shared) = shared {
+            let _ = write!(info, ";HOMSEQ={}", bases(shared));
+        }
         if mate.is_none() {
             let _ = write!(info, ";CIPOS=0,{homology}");
         }

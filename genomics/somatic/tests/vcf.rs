@@ -9,25 +9,36 @@ use common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::event::{Class, Event};
-use genuma_somatic::genotype::{Filter, Genotype, Kind, Own, Support};
+use genuma_somatic::genotype::{Filter, Genotype, Kind, Odds, Own, Support};
 use genuma_somatic::locus::Call;
-use genuma_somatic::samples::Samples;
 use genuma_somatic::record::records;
+use genuma_somatic::samples::Samples;
 use genuma_somatic::vcf::{header, line};
 
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 /// What every line of these tests ends with.
-const SAMPLES: &str = "GT:AD:DP:AF\t0/0:30,0:30:0.000\t0/1:15,5:20:0.250";
+const SAMPLES: &str =
+    "GT:AD:DP:AF:F1R2:F2R1:SB\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0\t0/1:15,5:20:0.250:8,2:7,3:7,8,3,2";
 
 fn reference(seqs: &[(&str, &[u8])]) -> Reference {
     Reference::from_contigs(seqs.iter().map(|(n, s)| Contig { name: (*n).into(), seq: s.to_vec() }).collect())
 }
 
 fn call(change: Change) -> Call {
-    let normal = Support { reference: 30, ..Support::default() };
-    let tumour = Support { reference: 15, alternative: 5, ..Support::default() };
-    let genotype = Genotype { normal, tumour, quality: 87.65, ..Genotype::default() };
+    let normal =
+        Support { reference: 30, reference_forward: 14, reference_first_forward: 16, ..Support::default() };
+    let tumour = Support {
+        reference: 15,
+        alternative: 5,
+        forward: 3,
+        first_forward: 2,
+        reference_forward: 7,
+        reference_first_forward: 8,
+        copies: 0,
+    };
+    let odds = Odds { tumour: 12.346, normal: 8.5 };
+    let genotype = Genotype { normal, tumour, quality: 87.65, odds, ..Genotype::default() };
     Call {
         change,
         kind: Kind::Common,
@@ -66,22 +77,26 @@ fn sequence_alleles() {
     let one = |class, change| texts(&[event(class, [change])], &genome);
     assert_eq!(
         one(Class::Snv, allele(2, b"G", b"T")),
-        [format!("chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7\t{SAMPLES}")]
+        [format!(
+            "chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+        )]
     );
     assert_eq!(
         one(Class::Indel, allele(2, b"GTA", b"G")),
-        [format!("chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7\t{SAMPLES}")]
+        [format!(
+            "chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+        )]
     );
     assert_eq!(
         one(Class::Del, allele(2, b"GTACG", b"G")),
         [format!(
-            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7\t{SAMPLES}"
+            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     assert_eq!(
         one(Class::Ins, allele(2, b"G", b"GTTTT")),
         [format!(
-            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7\t{SAMPLES}"
+            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
 }
@@ -95,20 +110,20 @@ fn symbolic_alleles_begin_after_their_anchor() {
     assert_eq!(
         one(Class::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 twice.
     assert_eq!(
         one(Class::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;CIPOS=0,2;CONTIG=t7\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 turned round, by either of its junctions.
     let inversion = [junction([(0, 5, L), (0, 15, L)], b"", 0), junction([(0, 6, R), (0, 16, R)], b"", 0)];
     let expected = format!(
-        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7\t{SAMPLES}"
+        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
     );
     assert_eq!(one(Class::Inv, &inversion), [expected.as_str()]);
     assert_eq!(one(Class::Inv, &[inversion[1].clone(), inversion[0].clone()]), [expected.as_str()]);
@@ -124,7 +139,7 @@ fn a_long_insertion_shows_both_sides_as_the_genome_runs() {
     assert_eq!(
         texts(&[event(Class::Ins, [novel(5, L, b"GGGT"), novel(6, R, b"CCCT")])], &genome),
         [format!(
-            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
 }
@@ -155,7 +170,7 @@ fn breakends_point_as_in_the_specification() {
     let line = |place: &str, id: &str, alleles: &str, mate: &str, inserted: &str| {
         let event = &id[..2];
         format!(
-            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7\t{SAMPLES}"
+            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )
     };
     // bnd_W and bnd_V, bnd_U and bnd_X, bnd_Y and bnd_Z of the example. V's ALT there is ]13:123456]AGTNNNNNCAT: the
@@ -194,7 +209,7 @@ fn reasons_and_germline_genotypes_show() {
     let columns: Vec<&str> = text.split('\t').collect();
     assert_eq!(
         (columns[6], columns[9], columns[10]),
-        ("few_reads;germline", "0/1:30,0:30:0.000", "0/1:15,5:20:0.250")
+        ("few_reads;germline", "0/1:30,0:30:0.000:16,0:14,0:14,16,0,0", "0/1:15,5:20:0.250:8,2:7,3:7,8,3,2")
     );
 }
 
@@ -207,13 +222,19 @@ fn records_on_one_haplotype_share_a_phase_set() {
         event(Class::Snv, [allele(5, b"C", b"G")]),
         in_set(event(Class::Indel, [allele(6, b"GT", b"G")])),
     ];
-    let phased = "GT:AD:DP:AF:PS\t0/0:30,0:30:0.000:.\t0|1:15,5:20:0.250:3";
+    let phased = "GT:AD:DP:AF:F1R2:F2R1:SB:PS\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0:.\t0|1:15,5:20:0.250:8,2:7,3:7,8,3,2:3";
     assert_eq!(
         texts(&events, &genome),
         [
-            format!("chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7\t{phased}"),
-            format!("chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7\t{SAMPLES}"),
-            format!("chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7\t{phased}"),
+            format!(
+                "chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"
+            ),
+            format!(
+                "chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            ),
+            format!(
+                "chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"
+            ),
         ]
     );
 }
@@ -355,11 +376,19 @@ fn several_tumours_have_a_column_each() {
         assert!(columns[7].ends_with(";SHARED=2"), "{line}");
         columns[8..].to_vec()
     };
-    let whole =
-        ["GT:AD:DP:AF", "0/0:30,0:30:0.000", "0/1:38,2:40:0.050", "0/1:28,12:40:0.300", "0/0:40,0:40:0.000"];
+    let whole = [
+        "GT:AD:DP:AF:F1R2:F2R1:SB",
+        "0/0:30,0:30:0.000:16,0:14,0:14,16,0,0",
+        "0/1:38,2:40:0.050:0,0:38,2:0,38,0,2",
+        "0/1:28,12:40:0.300:0,0:28,12:0,28,0,12",
+        "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0",
+    ];
     assert_eq!(columns(&event), whole);
     event.phase_set = Some(99);
     let phased = columns(&event);
-    assert_eq!(phased[0], "GT:AD:DP:AF:PS");
-    assert_eq!(phased[3..], ["0|1:28,12:40:0.300:100", "0/0:40,0:40:0.000:."]);
+    assert_eq!(phased[0], "GT:AD:DP:AF:F1R2:F2R1:SB:PS");
+    assert_eq!(
+        phased[3..],
+        ["0|1:28,12:40:0.300:0,0:28,12:0,28,0,12:100", "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0:."]
+    );
 }
