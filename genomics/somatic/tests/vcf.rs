@@ -13,6 +13,7 @@ use genuma_somatic::genotype::{Filter, Genotype, Kind, Odds, Own, Support};
 use genuma_somatic::locus::Call;
 use genuma_somatic::record::records;
 use genuma_somatic::samples::Samples;
+use genuma_somatic::tables::{bedpe, maf};
 use genuma_somatic::vcf::{header, line};
 
 const L: Side = Side::Left;
@@ -391,4 +392,87 @@ fn several_tumours_have_a_column_each() {
         phased[3..],
         ["0|1:28,12:40:0.300:0,0:28,12:0,28,0,12:100", "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0:."]
     );
+}
+
+#[test]
+fn homology_is_spelled_where_both_ends_show_it() {
+    //                                 12345678901234567890
+    let genome = reference(&[("chr1", b"AAAACGTTTTTTTTCGGGGG")]);
+    let ends = [(0, 4, L), (0, 15, R)];
+    let said = |class| texts(&[event(class, [junction(ends, b"", 2)])], &genome);
+    assert!(said(Class::Del)[0].contains(";HOMLEN=2;HOMSEQ=CG;CIPOS=0,2;"));
+    let joined = said(Class::Bnd);
+    assert!(
+        joined.len() == 2 && joined.iter().all(|line| line.contains(";HOMLEN=2;HOMSEQ=CG;CONTIG")),
+        "{joined:?}"
+    );
+    let other = texts(&[event(Class::Del, [junction([(0, 4, L), (0, 14, R)], b"", 2)])], &genome);
+    assert!(other[0].contains(";HOMLEN=2;CIPOS=0,2;"), "{other:?}");
+}
+
+#[test]
+fn header_names_samples_as_mutect2_does() {
+    let (genome, _) = rearranged();
+    let samples = Samples::named(Some("blood".to_owned()), [Some("met".to_owned()), None]);
+    let header = header(&genome, &samples, "genuma call", true);
+    let lines = "##normal_sample=blood\n##tumor_sample=met\n##tumor_sample=TUMOR_2\n#CHROM\t";
+    assert!(header.contains(lines), "{header}");
+    assert!(header.contains("##INFO=<ID=SCREEN,"));
+}
+
+#[test]
+fn tables_have_what_passes_each_once() {
+    let mut rng = Rng(62);
+    let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
+    let mut events = every_class(&genome);
+    let samples = Samples::default();
+    let all = records(&events, &genome);
+    let (small, structural) = (maf(&all, &genome, &samples), bedpe(&all, &genome));
+    // SNV, MNV, indel, and INS and DEL by their bases; the latter two are structural as well.
+    assert_eq!((small.rows, small.others), (5, 6));
+    let rows: Vec<Vec<&str>> = small
+        .text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    let column = |name: &str| rows[0].iter().position(|own| *own == name).expect("a column");
+    let of =
+        |row: usize, names: &[&str]| names.iter().map(|name| rows[row][column(name)]).collect::<Vec<_>>();
+    assert_eq!(
+        of(1, &["Chromosome", "Start_Position", "End_Position", "Variant_Type"]),
+        ["a", "101", "101", "SNP"]
+    );
+    assert_eq!(of(1, &["Tumor_Sample_Barcode", "Matched_Norm_Sample_Barcode"]), ["TUMOR", "NORMAL"]);
+    assert_eq!(
+        of(1, &["t_depth", "t_ref_count", "t_alt_count", "n_depth", "n_alt_count"]),
+        ["20", "15", "5", "30", "0"]
+    );
+    assert_eq!(
+        of(3, &["Start_Position", "End_Position", "Variant_Type", "Tumor_Seq_Allele2"]),
+        ["152", "155", "DEL", "-"]
+    );
+    // INS and DEL by bases, DEL, DUP, two of INV, <INS>, BND.
+    assert_eq!((structural.rows, structural.others), (8, 3));
+    let lines: Vec<&str> = structural.text.lines().collect();
+    assert!(lines.iter().all(|line| line.split('\t').count() == 17));
+    let begins = |start: &str| lines.iter().any(|line| line.starts_with(start));
+    assert!(
+        begins("a\t399\t400\ta\t599\t600\tg6\t87.7\t+\t-\tDEL\t0\tACG\t15\t5\t30\t0"),
+        "{}",
+        structural.text
+    );
+    assert!(begins("a\t619\t620\ta\t689\t690\tg7\t87.7\t-\t+\tDUP\t1\t."));
+    assert!(
+        begins("a\t699\t700\ta\t799\t800\tg8\t87.7\t+\t+\tINV")
+            && begins("a\t700\t701\ta\t800\t801\tg8\t87.7\t-\t-\tINV")
+    );
+    assert!(begins("a\t899\t900\tb\t299\t300\tg10_1a\t87.7\t+\t+\tBND\t0\tACGT"));
+    // What does not pass is in neither.
+    events.iter_mut().flat_map(|event| &mut event.calls).for_each(|call| {
+        call.genotype.filters.insert(Filter::Repeat);
+    });
+    let none = records(&events, &genome);
+    assert_eq!((maf(&none, &genome, &samples).rows, bedpe(&none, &genome).rows), (0, 0));
 }
