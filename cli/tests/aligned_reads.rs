@@ -108,6 +108,11 @@ fn cram_is_called_as_what_it_was_made_of() {
         samtools(&["view", "-O", &options, "-T", text(reference), "-o", text(&to), text(from)]);
         to
     };
+    // One thread goes from the one file to the other with the same hands.
+    let out = scratch("cram-then-bam");
+    let mixed = of([cram("3.0", &sorted[0]), sorted[1].clone()]);
+    run(mixed.call_with(&out, &["--threads", "1"])).well();
+    assert_same(&out, called());
     // Some of the genome in lower case, as its repeats often are, and without an index; the calls are those of the very reference.
     fs::create_dir(folder.join("masked")).expect("a folder");
     // Outputs name the file.

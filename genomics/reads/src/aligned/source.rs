@@ -90,7 +90,11 @@ impl<M: Deref<Target = Meter>> Records<M> {
 
     fn cut(&mut self, cut: &mut Cut) -> Result<bool, Error> {
         match self {
-            Records::Bam(bam) => bam.cut(&mut cut.piece),
+            Records::Bam(bam) => {
+                // Hands go from file to file: those of a CRAM file hold its last container still.
+                cut.packed = None;
+                bam.cut(&mut cut.piece)
+            }
             Records::Cram(cram) => cram.cut(&mut cut.packed),
         }
     }
