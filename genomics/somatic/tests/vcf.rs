@@ -118,7 +118,7 @@ fn symbolic_alleles_begin_after_their_anchor() {
     assert_eq!(
         one(Class::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 turned round, by either of its junctions.
