@@ -36,8 +36,8 @@ use crate::report::markup::{counted, duration};
 use crate::{aligned, command, gpu, sizes, voice};
 use genuma_work::folder::{self, WorkFolder};
 use genuma_work::signals;
-use outputs::Outputs;
-use tumours::Tumours;
+use outputs::{Outputs, Tables};
+use tumours::{Names, Tumours};
 use watched::Watched;
 
 /// Fewest occurrences in the tumour that make a k-mer interesting; judging comes later.
@@ -83,6 +83,12 @@ pub struct Args {
     /// Reads of the normal of the same person, in the same way
     #[arg(long, value_name = "READS", num_args = 1.., required = true, help_heading = "Input")]
     normal: Vec<PathBuf>,
+    /// Name of the normal in the VCF and the BAM [default: the SM of BAM or CRAM, else NORMAL]
+    #[arg(long, value_name = "NAME", value_parser = tumours::name, help_heading = "Input")]
+    normal_name: Option<String>,
+    /// Name of the only tumour, as NAME= before its first file gives it
+    #[arg(long, value_name = "NAME", value_parser = tumours::name, help_heading = "Input")]
+    tumor_name: Option<String>,
     /// Each FASTQ file holds read 1 and read 2 in turn: one file a lane, for all samples
     #[arg(long, help_heading = "Input")]
     interleaved: bool,
@@ -102,6 +108,12 @@ pub struct Args {
     /// Folder for the results; made when missing
     #[arg(short, long, value_name = "DIR", help_heading = "Output")]
     out: PathBuf,
+    /// Also write the small changes that pass as MAF, for what reads no VCF. Genes and consequences are not known to genuma and not in it
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    maf: Option<PathBuf>,
+    /// Also write the structural variants that pass as BEDPE, a row for each junction
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    bedpe: Option<PathBuf>,
     /// Say what became of a variant, called or not: a VCF file, or one as CHROM:POS:REF>ALT; may be given several times.
     /// The answers go to standard output and into why.txt
     #[arg(long, value_name = "VARIANT", help_heading = "Output")]
@@ -143,7 +155,7 @@ pub struct Args {
     /// Do not call: write into this place what is to be done in parts, each by `genuma step` on any machine that sees it. A folder,
     /// s3://bucket/prefix or gs://bucket/prefix. --threads and --memory are those of one step [default: 4 or what this machine has, and
     /// at most 16G]
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu"], help_heading = "In parts")]
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["why", "work", "scratch", "resume", "gpu", "maf", "bedpe"], help_heading = "In parts")]
     plan: Option<String>,
     /// Shards that the reads are cut into: lanes, or pieces of plain or BGZF files [default: one for each 25 Gbases]
     #[arg(long, value_name = "N", requires = "plan", value_parser = value_parser!(u32).range(1..=512), help_heading = "In parts")]
@@ -186,7 +198,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let begun = room::scratch(&job.store.work, args.scratch).and_then(|scratch| {
         job.means.scratch = scratch;
         foretell(&job, reference)?;
-        Ok(Outputs::begin(&args.out)?)
+        Ok(Outputs::begin(&args.out, args.tables())?)
     });
     let done = begun.and_then(|outputs| call(&job, outputs));
     aligned::tell(&job.lanes);
@@ -215,7 +227,7 @@ pub fn finish(
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let _folder = OutFolder::open(out)?;
-    let outputs = Outputs::begin(out)?;
+    let outputs = Outputs::begin(out, Tables::default())?;
     let outcome = outputs.write(job, &mut judge()?, watched)?;
     caution(&outcome);
     farewell(&outcome, out, start);
@@ -235,6 +247,10 @@ fn call(job: &Job, outputs: Outputs<'_>) -> anyhow::Result<Outcome> {
 }
 
 impl Args {
+    fn tables(&self) -> Tables {
+        Tables { maf: self.maf.clone(), bedpe: self.bedpe.clone() }
+    }
+
     /// The job as the library wants it.
     fn job(&self) -> anyhow::Result<Job> {
         let work = self.work.clone().unwrap_or_else(|| self.out.join(".work"));
@@ -245,7 +261,8 @@ impl Args {
             genome,
             ..AlignedOptions::default()
         };
-        let (samples, mut all) = self.tumor.lanes(&self.normal, self.interleaved, &options)?;
+        let names = Names { normal: self.normal_name.as_deref(), tumour: self.tumor_name.as_deref() };
+        let (samples, mut all) = self.tumor.lanes(&self.normal, names, self.interleaved, &options)?;
         if self.plan.is_some() {
             if samples.several() {
                 return Err(Usage("--plan: several tumours are called in one process, not in parts; lanes of one tumour go behind one --tumor".into()).into());
@@ -430,7 +447,7 @@ fn fingerprint(
         .parameter("least-tumour", least_tumour)
         .parameter("min-quality", least_quality);
     if *samples != Samples::default() {
-        fingerprint = fingerprint.parameter("tumours", samples.tumours().join(" "));
+        fingerprint = fingerprint.parameter("samples", samples.names().join(" "));
     }
     for lane in lanes {
         for path in lane.paths() {

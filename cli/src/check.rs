@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tracing::info;
 
-use crate::call::tumours::Tumours;
+use crate::call::tumours::{Names, Tumours};
 use crate::progress::Progress;
 use crate::{aligned, command, json, multiqc, sizes, voice};
 
@@ -95,7 +95,7 @@ struct Other<'a> {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { genome: Genome::of(args.reference.clone()), ..AlignedOptions::default() };
-    let (samples, lanes) = args.tumor.lanes(&args.normal, args.interleaved, &options)?;
+    let (samples, lanes) = args.tumor.lanes(&args.normal, Names::default(), args.interleaved, &options)?;
     check_lanes_once(&lanes)?;
     let genome = args.reference.as_deref().map(Reference::read).transpose()?;
     let threads = command::all_or(args.threads);

@@ -13,7 +13,7 @@ use genuma_somatic::pipeline::Means;
 use genuma_work::publish::Set;
 use serde::Serialize;
 
-use crate::call::tumours::Tumours;
+use crate::call::tumours::{Names, Tumours};
 use crate::call::{budget, room};
 use crate::failure::Usage;
 use crate::forecast::calibrate::{Run, calibrated};
@@ -208,7 +208,7 @@ impl Args {
         }
         let options =
             AlignedOptions { genome: Genome::of(self.reference.clone()), ..AlignedOptions::default() };
-        let (_, lanes) = self.tumor.lanes(&self.normal, self.interleaved, &options)?;
+        let (_, lanes) = self.tumor.lanes(&self.normal, Names::default(), self.interleaved, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(bases_of).transpose()?;
         Ok(input::of(&lanes, reference, self.k, means))

@@ -24,13 +24,15 @@ fn aligned() -> &'static (PathBuf, [PathBuf; 2]) {
         let reference = folder.join("genome.fa");
         fs::copy(data().folder.join("genome.fa"), &reference).expect("a copy");
         run(["index", text(&reference)]).well();
-        let made = [("normal", &data().normal), ("tumour", &data().tumor)].map(|(name, mates)| {
-            let bam = folder.join(format!("{name}.bam"));
-            let group = format!("ID:{name}\\tSM:{name}");
-            let mates = [text(&mates[0]), text(&mates[1])];
-            run(["align", text(&reference), mates[0], mates[1], "-R", &group, "-o", text(&bam)]).well();
-            bam
-        });
+        let made = [("normal", "NORMAL", &data().normal), ("tumour", "TUMOR", &data().tumor)].map(
+            |(name, sample, mates)| {
+                let bam = folder.join(format!("{name}.bam"));
+                let group = format!("ID:{name}\\tSM:{sample}");
+                let mates = [text(&mates[0]), text(&mates[1])];
+                run(["align", text(&reference), mates[0], mates[1], "-R", &group, "-o", text(&bam)]).well();
+                bam
+            },
+        );
         (reference, made)
     })
 }
@@ -108,6 +110,11 @@ fn cram_is_called_as_what_it_was_made_of() {
         samtools(&["view", "-O", &options, "-T", text(reference), "-o", text(&to), text(from)]);
         to
     };
+    // One thread goes from the one file to the other with the same hands.
+    let out = scratch("cram-then-bam");
+    let mixed = of([cram("3.0", &sorted[0]), sorted[1].clone()]);
+    run(mixed.call_with(&out, &["--threads", "1"])).well();
+    assert_same(&out, called());
     // Some of the genome in lower case, as its repeats often are, and without an index; the calls are those of the very reference.
     fs::create_dir(folder.join("masked")).expect("a folder");
     // Outputs name the file.

@@ -352,3 +352,37 @@ fn the_reads_of_one_simulated_sample_go_to_a_pipe() {
     refused(&simulate("-", &[]), 2, &["add --sample tumor or --sample normal"]);
     refused(&simulate(text(&folder.join("x")), &["--sample", "tumor"]), 2, &["a folder gets both"]);
 }
+
+#[test]
+fn a_call_names_what_it_replaces_and_writes_the_tables_asked_for() {
+    let folder = scratch("again");
+    let (out, maf, bedpe) = (folder.join("calls"), folder.join("x.maf"), folder.join("x.bedpe"));
+    let tables = ["--maf", text(&maf), "--bedpe", text(&bedpe)];
+    let named = ["--tumor-name", "met", "--normal-name", "blood"];
+    let first = run(data().call_with(&out, &[tables.as_slice(), &named].concat())).well();
+    assert!(!first.stderr.contains("are replaced"), "{}", first.stderr);
+    assert!(first.stderr.contains("small changes of calls that pass"), "{}", first.stderr);
+    let vcf = String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    assert!(
+        vcf.contains("##normal_sample=blood\n##tumor_sample=met\n") && vcf.contains("\tFORMAT\tblood\tmet\n")
+    );
+    let passed = |line: &&str| line.split('\t').nth(6) == Some("PASS");
+    let bases =
+        |line: &&str| line.split('\t').nth(4).is_some_and(|alt| alt.bytes().all(|b| b.is_ascii_uppercase()));
+    let small = vcf.lines().filter(|line| !line.starts_with('#')).filter(passed).filter(bases).count();
+    let text_of = fs::read_to_string(&maf).expect("a MAF file");
+    assert_eq!(text_of.lines().filter(|line| line.contains("\tmet\tblood\t")).count(), small);
+    assert!(small > 0 && fs::read_to_string(&bedpe).expect("a BEDPE file").lines().count() > 1);
+
+    let again = run(data().call_with(&out, &tables)).well();
+    let said = again.stderr.lines().find(|line| line.contains("are replaced at the end")).expect("a line");
+    for name in ["somatic.vcf.gz", "contigs.fa", "report.html", "summary.json", "x.maf", "x.bedpe"] {
+        assert!(said.contains(name), "{said}");
+    }
+    refused(&data().call_with(&out, &["--tumor-name", "a b"]), 2, &["--tumor-name", "letters, digits"]);
+    refused(
+        &data().call_with(&out, &["--tumor-name", "x", "--normal-name", "x"]),
+        2,
+        &["another sample is called x"],
+    );
+}

@@ -1,19 +1,18 @@
 //! A finished call → what the summary and the report show of it.
 
-use std::collections::HashMap;
-
 use genuma_kmers::MAX_SAMPLES;
 use genuma_reads::Lane;
+use genuma_reads::fasta::Reference;
 use genuma_somatic::errors::Errors;
-use genuma_somatic::event::Event;
+use genuma_somatic::genotype::Genotype;
 use genuma_somatic::lay::Recruit;
 use genuma_somatic::locus::{Call, Locus};
 use genuma_somatic::outcome::{Other, Outcome, Picture, Reported};
 use genuma_somatic::picture::{Scene, picture};
 use genuma_somatic::pipeline::{Finished, Job};
+use genuma_somatic::record::{self, Record};
 use genuma_somatic::recruit::Kept;
 use genuma_somatic::screened::Screened;
-use genuma_somatic::vcf::Line;
 use genuma_work::parallel::in_order;
 use genuma_work::spill;
 use genuma_work::timeline::Timeline;
@@ -21,27 +20,22 @@ use genuma_work::timeline::Timeline;
 use crate::command;
 use crate::report::call::with_pictures;
 
-/// Gathers all that is shown; `lines` are those of the VCF.
+/// Gathers all that is shown; `records` are those of the VCF.
 ///
 /// # Errors
 /// What memory had no room for cannot be read.
 pub fn of(
     job: &Job,
     finished: &mut Finished,
-    lines: &[Line],
+    records: &[Record],
     screened: Vec<Screened>,
     timeline: Timeline,
 ) -> Result<Outcome, spill::Error> {
-    let records = first_records(lines);
-    let reported = |(i, event): (usize, &Event)| {
-        let id = format!("g{}", i + 1);
-        records.get(id.as_str()).map(|record| (i, report(id.clone(), record, event)))
-    };
-    let (events, mut calls): (Vec<usize>, Vec<Reported>) =
-        finished.events.iter().enumerate().filter_map(reported).unzip();
+    let firsts = first_records(records, finished.events.len());
+    let mut calls: Vec<Reported> =
+        firsts.into_iter().map(|record| report(record, &finished.genome)).collect();
     let drawn = with_pictures(&calls);
-    let of_events: Vec<usize> = drawn.iter().map(|&call| events[call]).collect();
-    let pictures = pictures(finished, &of_events, job.means.threads)?;
+    let pictures = pictures(finished, &drawn, job.means.threads)?;
     drawn.into_iter().zip(pictures).for_each(|(call, picture)| calls[call].picture = picture);
     Ok(Outcome {
         command: command::line(),
@@ -86,47 +80,34 @@ fn inputs(lanes: &[Lane], sample: u8) -> Vec<String> {
     own.flat_map(Lane::paths).map(|path| path.display().to_string()).collect()
 }
 
-/// The columns of a VCF record, from CHROM on.
-type Record<'a> = Vec<&'a str>;
-
-/// The first record of each event by the event's ID: `g7` itself, or `g7_1a` where an event has several records.
-fn first_records(lines: &[Line]) -> HashMap<&str, Record<'_>> {
-    let mut records = HashMap::new();
-    for line in lines {
-        let record: Record<'_> = line.text.split('\t').collect();
-        let event = record[2].split('_').next().unwrap_or_default();
-        records.entry(event).or_insert(record);
-    }
-    records
+/// The first record of each event, by event. Each has one.
+fn first_records(records: &[Record], events: usize) -> Vec<&Record> {
+    let mut firsts: Vec<&Record> = records.iter().collect();
+    // Stable: those of an event stay in the order of the VCF.
+    firsts.sort_by_key(|record| record.event);
+    firsts.dedup_by_key(|record| record.event);
+    assert_eq!(firsts.len(), events, "each event has a record");
+    firsts
 }
 
-fn report(id: String, record: &Record<'_>, event: &Event) -> Reported {
-    let call = &event.calls[0];
+fn report(record: &Record, genome: &Reference) -> Reported {
+    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
+    let name = |chrom: usize| genome.contigs[chrom].name.clone();
     Reported {
-        id,
-        chrom: record[0].to_owned(),
-        pos: record[1].parse().unwrap_or_default(),
-        other: other_end(record),
-        alleles: [record[3].to_owned(), record[4].to_owned()],
-        class: event.class,
-        quality: call.genotype.quality,
-        filters: call.genotype.filters.iter().map(|f| f.name().to_owned()).collect(),
-        normal: call.genotype.normal,
-        tumour: call.genotype.tumour,
-        tumours: call.genotype.tumours.clone(),
-        contig: format!("t{}", call.locus + 1),
+        id: record::id(record.event),
+        chrom: name(record.chrom),
+        pos: record.pos as u64,
+        other: record.other().map(|(chrom, pos)| (name(chrom), pos as u64)),
+        alleles: [record.reference.clone(), record.alternative(genome)],
+        class: record.class,
+        quality: *quality,
+        filters: filters.iter().map(|f| f.name().to_owned()).collect(),
+        normal: *normal,
+        tumour: *tumour,
+        tumours: tumours.clone(),
+        contig: format!("t{}", record.locus + 1),
         picture: Picture::default(),
     }
-}
-
-/// Where a structural event ends: the place in a breakend's brackets, or END.
-fn other_end(record: &Record<'_>) -> Option<(String, u64)> {
-    if let Some(place) = record[4].split(['[', ']']).nth(1) {
-        let (chrom, pos) = place.rsplit_once(':')?;
-        return Some((chrom.to_owned(), pos.parse().ok()?));
-    }
-    let end: u64 = record[7].split(';').find_map(|field| field.strip_prefix("END="))?.parse().ok()?;
-    (record[1] != end.to_string()).then(|| (record[0].to_owned(), end))
 }
 
 /// Pairs of a sample that have the change, and others, among which those are chosen that a picture shows: many times as many as it does.
@@ -171,21 +152,4 @@ fn draw(call: &Call, loci: &[Locus], pairs: &[Kept], errors: &Errors) -> Picture
     let votes = evidence.votes(call.finding).concat();
     let scene = Scene { contig: &locus.contig, finding, recruits: &recruits, pairs, votes: &votes };
     picture(&scene, |pair| evidence.molecules().is_copy(pair))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_other_end_is_in_the_record() {
-        let end = |alt: &str, info: &str| {
-            let record = vec!["chr1", "100", "g1", "A", alt, "50", "PASS", info];
-            other_end(&record)
-        };
-        assert_eq!(end("<DEL>", "SOMATIC;SVLEN=-50;END=150"), Some(("chr1".into(), 150)));
-        assert_eq!(end("<INS>", "SOMATIC;END=100"), None);
-        assert_eq!(end("G", "SOMATIC"), None);
-        assert_eq!(end("A]HLA:2:77]", "SOMATIC"), Some(("HLA:2".into(), 77)));
-    }
 }

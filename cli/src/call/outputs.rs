@@ -1,16 +1,18 @@
 //! The files of a finished call: all of them appear at the end, or none.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use genuma_somatic::outcome::Outcome;
 use genuma_somatic::pipeline::{Finished, Job};
-use genuma_somatic::{output, screened, vcf};
+use genuma_somatic::{output, record, screened, tables, vcf};
 use genuma_work::publish::{self, AtomicFile, Set};
 use genuma_work::{Meter, Watch};
 use serde::Serialize;
+use tracing::info;
 
 use super::watched::Watched;
 use super::{outcome, why};
@@ -30,11 +32,21 @@ const MULTIQC: &str = "genuma";
 /// Only when it was asked for.
 const WHY: &str = "why.txt";
 
+/// Tables beside the results, where they were asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    /// Small changes, as MAF.
+    pub maf: Option<PathBuf>,
+    /// Structural variants, as BEDPE.
+    pub bedpe: Option<PathBuf>,
+}
+
 /// The results that are to be. The report's file is begun with the run, so that a folder that cannot be written to, or that another run
 /// writes to, shows at once.
 pub struct Outputs<'a> {
     folder: &'a Path,
     page: AtomicFile,
+    tables: Tables,
 }
 
 impl<'a> Outputs<'a> {
@@ -42,8 +54,17 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// It is read-only, full, or another run is writing its results there.
-    pub fn begin(folder: &'a Path) -> Result<Self, publish::Error> {
-        Ok(Outputs { folder, page: AtomicFile::create(folder.join(REPORT))? })
+    pub fn begin(folder: &'a Path, tables: Tables) -> Result<Self, publish::Error> {
+        let page = AtomicFile::create(folder.join(REPORT))?;
+        let there = earlier(folder, &tables);
+        if !there.is_empty() {
+            info!(
+                "{}: results of an earlier run are replaced at the end: {}",
+                folder.display(),
+                there.join(", ")
+            );
+        }
+        Ok(Outputs { folder, page, tables })
     }
 
     /// Writes all files of a finished call.
@@ -51,7 +72,7 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// A file cannot be written; then none appears.
     pub fn write(self, job: &Job, finished: &mut Finished, watched: &Watched) -> anyhow::Result<Outcome> {
-        let Outputs { folder, mut page } = self;
+        let Outputs { folder, mut page, tables } = self;
         let meter = Arc::new(Meter::of("the reference"));
         watched.begins("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
@@ -69,14 +90,28 @@ impl<'a> Outputs<'a> {
         }
         let genome = &finished.genome;
         let command = command(job);
-        let mut lines = vcf::lines(&finished.events, genome);
-        let mut header = vcf::header(genome, &finished.samples, &command);
+        let mut records = record::records(&finished.events, genome);
+        let header = vcf::header(genome, &finished.samples, &command, job.screen.is_some());
         let mut found = Vec::new();
         if let Some(path) = &job.screen {
             found = screened::find(&finished.events, genome, path, job.params.k)?;
-            screened::tell(&found, &mut lines, &mut header);
+            screened::tell(&found, &mut records);
         }
-        output::write_vcf(&file(VCF), &header, &lines, genome, &mut set)?;
+        output::write_vcf(&file(VCF), &header, &records, genome, &mut set)?;
+        for (path, what, other, table) in [
+            (&tables.maf, "small changes", "structural", tables::maf(&records, genome, &finished.samples)),
+            (&tables.bedpe, "junctions", "small", tables::bedpe(&records, genome)),
+        ] {
+            let Some(path) = path else { continue };
+            let mut file = AtomicFile::create(path)?;
+            file.write_all(table.text.as_bytes())?;
+            set.add(file.complete()?);
+            let (rows, others) = (table.rows, table.others);
+            info!(
+                "{}: {rows} {what} of calls that pass; {others} {other} records are not in it",
+                path.display()
+            );
+        }
         output::write_contigs(&file(CONTIGS), finished, &mut set)?;
         output::write_supporting(
             &file(READS),
@@ -87,7 +122,7 @@ impl<'a> Outputs<'a> {
             &meter,
             &mut set,
         )?;
-        let outcome = outcome::of(job, finished, &lines, found, watched.timeline())?;
+        let outcome = outcome::of(job, finished, &records, found, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
         multiqc::add(&file(MULTIQC), &multiqc::of_call(&outcome, folder), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
@@ -95,6 +130,24 @@ impl<'a> Outputs<'a> {
         set.publish()?;
         Ok(outcome)
     }
+}
+
+/// Files of an earlier run that this one replaces or takes away, by name.
+fn earlier(folder: &Path, tables: &Tables) -> Vec<String> {
+    let ours = |name: &str| {
+        [REPORT, CONTIGS, READS, SUMMARY, WHY].contains(&name)
+            || READS_INDEXES.contains(&name)
+            || name.starts_with(VCF)
+            || name.starts_with(MULTIQC) && name.ends_with("_mqc.json")
+    };
+    // A folder that cannot be listed may still take files: what is in it is then not known.
+    let listed = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| ours(name)).collect();
+    names.sort();
+    let tables = [&tables.maf, &tables.bedpe].into_iter().flatten().filter(|path| path.exists());
+    names.extend(tables.map(|path| path.display().to_string()));
+    names
 }
 
 /// The parameters that the result depends on, in one order: equal runs have equal headers.

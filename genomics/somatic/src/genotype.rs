@@ -23,6 +23,8 @@ pub struct Support {
     pub forward: u32,
     /// Of those with the tumour allele, how many had read 1 run with the contig (F1R2).
     pub first_forward: u32,
+    /// Of those with the normal allele, how many ran with the contig.
+    pub reference_forward: u32,
     /// Of those with the normal allele, how many had read 1 run with the contig.
     pub reference_first_forward: u32,
     /// PCR copies: pairs beyond the first of each molecule.
@@ -37,6 +39,7 @@ impl Support {
             alternative: count(&Vote::alternative),
             forward: count(&|v| v.alternative() && v.forward),
             first_forward: count(&|v| v.alternative() && v.first_forward),
+            reference_forward: count(&|v| v.reference() && v.forward),
             reference_first_forward: count(&|v| v.reference() && v.first_forward),
             copies: votes.iter().map(|v| u32::from(v.copies)).sum(),
         }
@@ -143,6 +146,15 @@ pub struct Own {
     pub has: bool,
 }
 
+/// Evidence by itself, without what is thought likely before: logarithms to base 10.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Odds {
+    /// The tumours having the change, at the shares that fit best, over errors.
+    pub tumour: f64,
+    /// The normal not having it over having it as a heterozygous germline variant.
+    pub normal: f64,
+}
+
 /// The verdict on one change.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Genotype {
@@ -154,6 +166,8 @@ pub struct Genotype {
     pub tumours: Vec<Own>,
     /// Phred-scaled probability that the change is not somatic.
     pub quality: f64,
+    /// What the molecules say, as the logarithm to base 10 of a ratio of likelihoods.
+    pub odds: Odds,
     /// Reasons against it; empty means PASS.
     pub filters: BTreeSet<Filter>,
 }
@@ -490,5 +504,9 @@ pub fn judge(normal: &[Vote], tumours: &[Vec<Vote>], params: Params) -> Genotype
     filter(poor && !others_poor, Filter::BaseQuality);
     filter(params.mapq < PLACED, Filter::Repeat);
     let tumours = if several { each(tumours, doubt, params.slips) } else { Vec::new() };
-    Genotype { normal: n, tumour: t, tumours, quality, filters }
+    let odds = Odds {
+        tumour: (present - absent) / std::f64::consts::LN_10,
+        normal: (log_likelihood(normal, 0.0) - log_likelihood(normal, 0.5)) / std::f64::consts::LN_10,
+    };
+    Genotype { normal: n, tumour: t, tumours, quality, odds, filters }
 }

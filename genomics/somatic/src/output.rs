@@ -21,8 +21,9 @@ use crate::judge::Finished;
 use crate::locus::{Call, Locus};
 use crate::means::Means;
 use crate::ranges::resident;
+use crate::record::Record;
 use crate::recruit::Kept;
-use crate::vcf::Line;
+use crate::vcf;
 
 /// Why a result could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -48,33 +49,30 @@ pub enum Error {
 const WIDTH: usize = 80;
 
 /// Writes a compressed VCF (BGZF) and its index: `.tbi`, or `.csi` when a sequence of `genome` is too long for that.
-/// `lines` must be sorted.
+/// `records` must be sorted.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn write_vcf(
     path: &Path,
     header: &str,
-    lines: &[Line],
+    records: &[Record],
     genome: &Reference,
     set: &mut Set,
 ) -> Result<(), Error> {
     let longest = genome.contigs.iter().map(|c| c.seq.len()).max().unwrap_or(0);
-    let used: BTreeSet<usize> = lines.iter().map(|l| l.chrom).collect();
-    // The index knows only sequences that have lines, as those of tabix do.
+    let used: BTreeSet<usize> = records.iter().map(|r| r.chrom).collect();
+    // The index knows only sequences that have records, as those of tabix do.
     let names = used.iter().map(|&c| genome.contigs[c].name.clone()).collect();
     let ranks: Vec<usize> = used.into_iter().collect();
     let mut file = IndexedFile::create(path, longest, Records::Vcf { names })?;
     file.head(header.as_bytes())?;
-    let mut text = String::new();
-    for line in lines {
-        text.clear();
-        text.push_str(&line.text);
-        text.push('\n');
+    for record in records {
+        let text = vcf::line(record, genome) + "\n";
         let place = Place {
-            sequence: ranks.partition_point(|&c| c < line.chrom),
-            start: line.pos,
-            end: line.end,
+            sequence: ranks.partition_point(|&c| c < record.chrom),
+            start: record.pos,
+            end: record.end,
             aligned: true,
         };
         file.record(text.as_bytes(), Some(place))?;
@@ -344,11 +342,11 @@ mod tests {
     use crate::ledger::Ledger;
     use crate::packed;
     use crate::ranges::Ranges;
+    use crate::record;
     use crate::recruit::Kept;
     use crate::samples::Samples;
     use crate::select::Depths;
     use crate::slippage::Slippage;
-    use crate::vcf;
 
     fn random_bases(n: usize, seed: u64) -> Vec<u8> {
         let mut x = seed;
@@ -455,14 +453,14 @@ mod tests {
     struct Written {
         folder: tempfile::TempDir,
         genome: Reference,
-        lines: Vec<Line>,
+        records: Vec<Record>,
     }
 
     impl Written {
         fn new() -> Written {
             let (folder, genome) = (tempfile::tempdir().unwrap(), genome());
-            let lines = vcf::lines(&events(&genome), &genome);
-            let written = Written { folder, genome, lines };
+            let records = record::records(&events(&genome), &genome);
+            let written = Written { folder, genome, records };
             written.write(&written.path("somatic.vcf.gz")).unwrap();
             written
         }
@@ -472,8 +470,8 @@ mod tests {
         }
 
         fn write(&self, path: &Path) -> Result<(), Error> {
-            let header = vcf::header(&self.genome, &Samples::default(), "genuma call");
-            published(|set| write_vcf(path, &header, &self.lines, &self.genome, set))
+            let header = vcf::header(&self.genome, &Samples::default(), "genuma call", false);
+            published(|set| write_vcf(path, &header, &self.records, &self.genome, set))
         }
     }
 
@@ -483,14 +481,14 @@ mod tests {
         let path = written.path("somatic.vcf.gz");
         let path = path.to_str().unwrap();
         let Some(all) = output("bcftools", &["view", "-H", path]) else { return };
-        assert_eq!(all.lines().count(), written.lines.len());
+        assert_eq!(all.lines().count(), written.records.len());
         let regions = [("chr1", 1, 50_000), ("chr1", 202, 204), ("chr1", 6_000, 6_001), ("chr1", 99, 99)];
         for (chrom, from, to) in regions.into_iter().chain([("chr2", 7_000, 9_123), ("empty", 1, 1_000)]) {
             let expected: Vec<&str> = written
-                .lines
+                .records
                 .iter()
                 .filter(|l| written.genome.contigs[l.chrom].name == chrom && l.pos <= to && l.end >= from)
-                .map(|l| l.text.split('\t').nth(2).unwrap())
+                .map(|l| &*l.id)
                 .collect();
             let region = format!("{chrom}:{from}-{to}");
             let ids = |text: String| -> Vec<String> {
@@ -508,7 +506,10 @@ mod tests {
         if let Some(chroms) = output("tabix", &["-l", path]) {
             assert_eq!(chroms, "chr1\nchr2\n");
         }
-        assert_eq!(output("bcftools", &["index", "-n", path]).unwrap(), format!("{}\n", written.lines.len()));
+        assert_eq!(
+            output("bcftools", &["index", "-n", path]).unwrap(),
+            format!("{}\n", written.records.len())
+        );
     }
 
     #[test]
@@ -520,7 +521,7 @@ mod tests {
         let arguments = ["norm", "--check-ref", "e", "-f", fasta.to_str().unwrap(), path.to_str().unwrap()];
         let Some(normalised) = output("bcftools", &arguments) else { return };
         let lines: Vec<&str> = normalised.lines().filter(|l| !l.starts_with('#')).collect();
-        assert_eq!(lines.len(), written.lines.len());
+        assert_eq!(lines.len(), written.records.len());
         for class in ["SNV", "INDEL", "DEL", "INS", "DUP", "BND"] {
             assert!(lines.iter().any(|l| l.contains(&format!("CLASS={class};"))), "{class}");
         }
@@ -535,7 +536,7 @@ mod tests {
             let read = |name: &str| fs::read(written.path(&format!("{name}.vcf.gz{suffix}"))).unwrap();
             assert!(read("somatic") == read("again"), "{suffix}");
         }
-        let header = vcf::header(&written.genome, &Samples::default(), "");
+        let header = vcf::header(&written.genome, &Samples::default(), "", false);
         published(|set| write_vcf(&again, &header, &[], &written.genome, set)).unwrap();
         let Some(none) = output("bcftools", &["view", "-H", "-r", "chr1", again.to_str().unwrap()]) else {
             return;

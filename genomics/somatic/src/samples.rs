@@ -19,13 +19,18 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Of tumours with names or without, at least one.
+    /// Of tumours with names or without, at least one; the normal without.
     pub fn of(tumours: impl IntoIterator<Item = Option<String>>) -> Samples {
+        Samples::named(None, tumours)
+    }
+
+    /// Of a normal and of tumours, at least one, with names or without.
+    pub fn named(normal: Option<String>, tumours: impl IntoIterator<Item = Option<String>>) -> Samples {
         let tumours: Vec<Option<String>> = tumours.into_iter().collect();
         let several = tumours.len() > 1;
         let usual = |number: usize| if several { format!("{TUMOUR}_{number}") } else { TUMOUR.to_owned() };
         let named = (1..).zip(tumours).map(|(number, name)| name.unwrap_or_else(|| usual(number)));
-        Samples(std::iter::once(NORMAL.to_owned()).chain(named).collect())
+        Samples(std::iter::once(normal.unwrap_or_else(|| NORMAL.to_owned())).chain(named).collect())
     }
 
     /// All names, the normal's first.

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::change::{Change, Side, position};
 use crate::event::Event;
+use crate::record::{self, Record};
 use crate::sought::{KmerHit, Sought};
-use crate::vcf::Line;
 
 /// A call whose new sequence is that of something screened for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,7 +74,7 @@ pub fn find(events: &[Event], genome: &Reference, path: &Path, k: u32) -> Result
         let (chrom, pos) = position(change);
         let (place, forward) = outwards(&best, change, k);
         Some(Screened {
-            id: format!("g{}", i + 1),
+            id: record::id(i),
             chrom: genome.contigs[chrom].name.clone(),
             pos: pos as u64 + 1,
             name: names[best.name as usize].clone(),
@@ -155,21 +155,12 @@ fn outwards(best: &Best, change: &Change, k: u32) -> (u64, bool) {
     (place + 1, best.forward != turned)
 }
 
-/// Says in the INFO of calls, and in a header, what was found.
-pub fn tell(found: &[Screened], lines: &mut [Line], header: &mut String) {
-    let columns = "#CHROM\t";
-    if let Some(at) = header.find(columns) {
-        header.insert_str(
-            at,
-            "##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Sequence screened for that the new sequence is of, and where in it, 1-based\">\n",
-        );
-    }
+/// Says in records what was found of their events.
+pub fn tell(found: &[Screened], records: &mut [Record]) {
     let by_id: HashMap<&str, &Screened> = found.iter().map(|found| (&found.id[..], found)).collect();
-    for line in lines {
-        let id = line.text.split('\t').nth(2).and_then(|id| id.split('_').next()).unwrap_or_default();
-        let Some(found) = by_id.get(id) else { continue };
-        let at = line.text.match_indices('\t').nth(7).map_or(line.text.len(), |(at, _)| at);
-        line.text.insert_str(at, &format!(";SCREEN={}:{}", found.name, found.place));
+    for record in records {
+        let found = by_id.get(&record::id(record.event)[..]);
+        record.screen = found.map(|found| (found.name.clone(), found.place));
     }
 }
 
@@ -214,21 +205,5 @@ mod tests {
         let found = best(&turned, k, &sought, &places).unwrap();
         assert_eq!(outwards(&found, &change, k), (2300, false));
         assert!(best(&unknown, k, &sought, &places).is_none());
-        // In text.
-        let line = "chr1\t7\tg1_1a\tA\t<INS>\t9.0\tPASS\tSOMATIC;END=7\tGT\t0/0\t0/1";
-        let mut lines = [Line { chrom: 0, pos: 7, end: 7, text: line.into() }];
-        let mut header = "##x\n#CHROM\tPOS\n".to_owned();
-        let screened = Screened {
-            id: "g1".into(),
-            chrom: "chr1".into(),
-            pos: 7,
-            name: "virus".into(),
-            place: 2001,
-            forward: true,
-            kmers: [270, 270],
-        };
-        tell(&[screened], &mut lines, &mut header);
-        assert!(lines[0].text.contains("\tSOMATIC;END=7;SCREEN=virus:2001\tGT\t"), "{}", lines[0].text);
-        assert!(header.starts_with("##x\n##INFO=<ID=SCREEN,") && header.ends_with("\">\n#CHROM\tPOS\n"));
     }
 }

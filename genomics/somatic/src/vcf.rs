@@ -1,31 +1,15 @@
-//! Events → VCF 4.3 text (sections cited are those of its specification).
+//! Records → VCF 4.3 text (sections cited are those of its specification).
 
 use std::fmt::Write as _;
 
-use genuma_reads::dna::revcomp;
 use genuma_reads::fasta::Reference;
 
-use crate::change::{Breakend, Change, Side};
-use crate::event::{Class, Event};
 use crate::genotype::{Filter, Genotype, Own, Support};
-use crate::locus::Call;
+use crate::record::{self, Record, Structural};
 use crate::samples::Samples;
 
-/// One data line, ready to be sorted.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line {
-    /// Index of the sequence.
-    pub chrom: usize,
-    /// 1-based position.
-    pub pos: usize,
-    /// Last base the record speaks of, 1-based: for the index.
-    pub end: usize,
-    /// The line without its line end.
-    pub text: String,
-}
-
-/// The header (section 1.2), `#CHROM` line included.
-pub fn header(genome: &Reference, samples: &Samples, command: &str) -> String {
+/// The header (section 1.2), `#CHROM` line included, of calls some of which may be `screened` for known sequences.
+pub fn header(genome: &Reference, samples: &Samples, command: &str, screened: bool) -> String {
     let mut h = String::from("##fileformat=VCFv4.3\n");
     let _ = writeln!(h, "##source=genuma {}", env!("CARGO_PKG_VERSION"));
     let _ = writeln!(h, "##genumaCommand={command}");
@@ -55,10 +39,13 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str) -> String {
         "##INFO=<ID=MATEID,Number=1,Type=String,Description=\"ID of the mate breakend\">\n",
         "##INFO=<ID=EVENT,Number=1,Type=String,Description=\"ID of the event the breakend belongs to\">\n",
         "##INFO=<ID=HOMLEN,Number=1,Type=Integer,Description=\"Length of microhomology at the breakpoint\">\n",
+        "##INFO=<ID=HOMSEQ,Number=1,Type=String,Description=\"Bases of the microhomology, where the reference shows them at both ends\">\n",
         "##INFO=<ID=CIPOS,Number=2,Type=Integer,Description=\"Interval the position may be shifted in\">\n",
         "##INFO=<ID=SVINSSEQ,Number=1,Type=String,Description=\"Bases inserted at the breakpoint\">\n",
         "##INFO=<ID=LEFT_SVINSSEQ,Number=1,Type=String,Description=\"Known left side of an insertion\">\n",
         "##INFO=<ID=RIGHT_SVINSSEQ,Number=1,Type=String,Description=\"Known right side of an insertion\">\n",
+        "##INFO=<ID=TLOD,Number=A,Type=Float,Description=\"Log10 of the likelihood that the tumours have the allele, at the shares that fit best, over that of errors\">\n",
+        "##INFO=<ID=NLOD,Number=A,Type=Float,Description=\"Log10 of the likelihood that the normal has not the allele over that of a heterozygous germline variant\">\n",
         "##INFO=<ID=PANEL,Number=1,Type=Integer,Description=\"Normals of the panel that have half of the k-mers of the change, or more\">\n",
     ));
     if samples.several() {
@@ -69,9 +56,21 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str) -> String {
         "##FORMAT=<ID=AD,Number=R,Type=Integer,Description=\"Read pairs for each allele, PCR copies counted once\">\n",
         "##FORMAT=<ID=DP,Number=1,Type=Integer,Description=\"Read pairs that tell the alleles apart\">\n",
         "##FORMAT=<ID=AF,Number=A,Type=Float,Description=\"Share of pairs with the tumour allele\">\n",
+        "##FORMAT=<ID=F1R2,Number=R,Type=Integer,Description=\"Pairs for each allele whose read 1 runs along the contig, which runs as the reference does at its longest piece\">\n",
+        "##FORMAT=<ID=F2R1,Number=R,Type=Integer,Description=\"Pairs for each allele whose read 2 runs along the contig\">\n",
+        "##FORMAT=<ID=SB,Number=4,Type=Integer,Description=\"Pairs by allele and strand of the mate that says most: normal allele along the contig and against it, tumour allele along and against\">\n",
         "##FORMAT=<ID=PS,Number=1,Type=Integer,Description=\"Phase set: position of the first of the records on one haplotype\">\n",
-        "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT",
     ));
+    if screened {
+        h.push_str("##INFO=<ID=SCREEN,Number=1,Type=String,Description=\"Sequence screened for that the new sequence is of, and where in it, 1-based\">\n");
+    }
+    // As Mutect2 says it, and what reads its calls asks for; of several tumours each has a line.
+    for (role, names) in [("normal", &samples.names()[..1]), ("tumor", samples.tumours())] {
+        for name in names {
+            let _ = writeln!(h, "##{role}_sample={name}");
+        }
+    }
+    h.push_str("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT");
     for name in samples.names() {
         let _ = write!(h, "\t{name}");
     }
@@ -79,241 +78,99 @@ pub fn header(genome: &Reference, samples: &Samples, command: &str) -> String {
     h
 }
 
-/// All data lines, sorted.
-pub fn lines(events: &[Event], genome: &Reference) -> Vec<Line> {
-    let mut lines: Vec<Line> = events
-        .iter()
-        .enumerate()
-        .flat_map(|(i, event)| Writer { genome, serial: i + 1 }.event(event))
-        .collect();
-    lines.sort();
-    lines
+/// The line of a record, without its line end.
+pub fn line(record: &Record, genome: &Reference) -> String {
+    let Genotype { normal, tumour, tumours, quality, odds: _, filters } = &record.genotype;
+    let filter = if filters.is_empty() {
+        "PASS".to_owned()
+    } else {
+        filters.iter().map(|f| f.name()).collect::<Vec<_>>().join(";")
+    };
+    let sample = |s: &Support, gt: &str| {
+        let Support { reference, alternative, forward, first_forward, .. } = *s;
+        let (with, first) = (s.reference_forward, s.reference_first_forward);
+        format!(
+            "{gt}:{reference},{alternative}:{}:{:.3}:{first},{first_forward}:{},{}:{with},{},{forward},{}",
+            s.depth(),
+            s.fraction(),
+            reference - first,
+            alternative - first_forward,
+            reference - with,
+            alternative - forward
+        )
+    };
+    // Which of the normal's haplotypes it would be is not known.
+    let (genotype, key, own, none) = match record.phase_set {
+        Some(first) => ("0|1", ":PS", format!(":{first}"), ":."),
+        None => ("0/1", "", String::new(), ""),
+    };
+    let one = [Own { support: *tumour, has: true }];
+    let mut columns = String::new();
+    for Own { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
+        let (genotype, own) = if *has { (genotype, &*own) } else { ("0/0", none) };
+        let _ = write!(columns, "\t{}{own}", sample(support, genotype));
+    }
+    format!(
+        "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\t{}\tGT:AD:DP:AF:F1R2:F2R1:SB{key}\t{}{none}{columns}",
+        genome.contigs[record.chrom].name,
+        record.pos,
+        record.id,
+        record.reference,
+        record.alternative(genome),
+        quality,
+        info(record),
+        sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
+    )
 }
 
-struct Writer<'a> {
-    genome: &'a Reference,
-    serial: usize,
+fn info(record: &Record) -> String {
+    let mut info = format!("SOMATIC;CLASS={}", record.class.name());
+    if let Some(of) = &record.structural {
+        structural(&mut info, record, of);
+    }
+    let odds = &record.genotype.odds;
+    let _ = write!(info, ";CONTIG=t{};TLOD={:.2};NLOD={:.2}", record.locus + 1, odds.tumour, odds.normal);
+    let tumours = &record.genotype.tumours;
+    if !tumours.is_empty() {
+        let _ = write!(info, ";SHARED={}", tumours.iter().filter(|tumour| tumour.has).count());
+    }
+    if let Some(normals) = record.panel {
+        let _ = write!(info, ";PANEL={normals}");
+    }
+    if let Some((name, place)) = &record.screen {
+        let _ = write!(info, ";SCREEN={name}:{place}");
+    }
+    info
 }
 
-/// The columns that differ between kinds of records.
-struct Columns {
-    id: String,
-    chrom: usize,
-    /// 1-based.
-    pos: usize,
-    end: usize,
-    reference: String,
-    alternative: String,
-    info: String,
-}
-
-fn text(bases: &[u8]) -> String {
-    String::from_utf8_lossy(bases).into_owned()
-}
-
-impl Writer<'_> {
-    fn event(&self, event: &Event) -> Vec<Line> {
-        let call = &event.calls[0];
-        match &call.change {
-            Change::Allele { chrom, pos, reference, alternative } => {
-                let mut info = String::new();
-                if matches!(event.class, Class::Del | Class::Ins) {
-                    let _ = write!(
-                        info,
-                        ";SVTYPE={};SVLEN={};END={}",
-                        event.class.name(),
-                        alternative.len() as i64 - reference.len() as i64,
-                        pos + reference.len()
-                    );
-                }
-                let columns = Columns {
-                    id: self.id(""),
-                    chrom: *chrom,
-                    pos: pos + 1,
-                    end: pos + reference.len(),
-                    reference: text(reference),
-                    alternative: text(alternative),
-                    info,
-                };
-                vec![self.line(columns, event, call)]
-            }
-            Change::Junction { ends, inserted, homology } => match event.class {
-                Class::Del | Class::Dup | Class::Inv => {
-                    vec![self.symbolic(event, call, ends, inserted, *homology)]
-                }
-                _ => event
-                    .calls
-                    .iter()
-                    .enumerate()
-                    .flat_map(|(n, call)| self.breakends(n, event, call))
-                    .collect(),
-            },
-            Change::Novel { .. } => vec![self.insertion(event)],
+fn structural(info: &mut String, record: &Record, of: &Structural) {
+    let Structural { len, end, mate, homology, shared, inserted, sides, junctions: _ } = of;
+    let bases = |bases: &[u8]| String::from_utf8_lossy(bases).into_owned();
+    let _ = write!(info, ";SVTYPE={}", record.class.name());
+    if let Some(len) = len {
+        let _ = write!(info, ";SVLEN={len}");
+    }
+    for (key, side) in ["LEFT_SVINSSEQ", "RIGHT_SVINSSEQ"].iter().zip(sides) {
+        if let Some(side) = side {
+            let _ = write!(info, ";{key}={}", bases(side));
         }
     }
-
-    fn id(&self, suffix: &str) -> String {
-        format!("g{}{suffix}", self.serial)
+    if let Some(end) = end {
+        let _ = write!(info, ";END={end}");
     }
-
-    fn base(&self, chrom: usize, pos: usize) -> char {
-        let base = self.genome.contigs[chrom].seq[pos];
-        // REF admits A, C, G, T and N only (section 1.6.1).
-        if b"ACGT".contains(&base) { base as char } else { 'N' }
+    if let Some(mate) = mate {
+        let _ = write!(info, ";MATEID={mate};EVENT={}", record::id(record.event));
     }
-
-    /// `<DEL>`, `<DUP>`, `<INV>`: POS is the base before the event (section 1.6.1).
-    fn symbolic(
-        &self,
-        event: &Event,
-        call: &Call,
-        ends: &[Breakend; 2],
-        inserted: &[u8],
-        homology: usize,
-    ) -> Line {
-        let (from, to) = match (ends[0].side, ends[1].side) {
-            (Side::Left, Side::Right) => (ends[0].pos + 1, ends[1].pos),
-            (Side::Right, Side::Left) => (ends[0].pos, ends[1].pos + 1),
-            (Side::Left, Side::Left) => (ends[0].pos + 1, ends[1].pos + 1),
-            (Side::Right, Side::Right) => (ends[0].pos, ends[1].pos),
-        };
-        // 0-based half-open [from, to) is the event; POS in 1-based is from, unless the event begins the sequence.
-        let (chrom, pos) = (ends[0].chrom, from.max(1));
-        let len = (to - from) as i64;
-        let mut info = format!(
-            ";SVTYPE={};SVLEN={};END={to}",
-            event.class.name(),
-            if event.class == Class::Del { -len } else { len }
-        );
-        if homology > 0 {
-            let _ = write!(info, ";HOMLEN={homology};CIPOS=0,{homology}");
+    if *homology > 0 {
+        let _ = write!(info, ";HOMLEN={homology}");
+        if let Some(shared) = shared {
+            let _ = write!(info, ";HOMSEQ={}", bases(shared));
         }
-        if !inserted.is_empty() {
-            let _ = write!(info, ";SVINSSEQ={}", text(inserted));
+        if mate.is_none() {
+            let _ = write!(info, ";CIPOS=0,{homology}");
         }
-        let columns = Columns {
-            id: self.id(""),
-            chrom,
-            pos,
-            end: to,
-            reference: self.base(chrom, pos - 1).to_string(),
-            alternative: format!("<{}>", event.class.name()),
-            info,
-        };
-        self.line(columns, event, call)
     }
-
-    /// Two BND records that are each other's mates (section 5.4).
-    fn breakends(&self, n: usize, event: &Event, call: &Call) -> Vec<Line> {
-        let Change::Junction { ends, inserted, homology } = &call.change else { return Vec::new() };
-        let name = |side: usize| self.id(&format!("_{}{}", n + 1, ["a", "b"][side]));
-        [0usize, 1]
-            .map(|i| {
-                let (here, there) = (&ends[i], &ends[1 - i]);
-                let base = self.base(here.chrom, here.pos);
-                let bracket = if there.side == Side::Right { '[' } else { ']' };
-                let place =
-                    format!("{bracket}{}:{}{bracket}", self.genome.contigs[there.chrom].name, there.pos + 1);
-                // Inserted bases stand in INFO: with them in ALT (section 5.4.1) `bcftools norm` stops.
-                let alternative = match here.side {
-                    Side::Left => format!("{base}{place}"),
-                    Side::Right => format!("{place}{base}"),
-                };
-                let mut info = format!(";SVTYPE=BND;MATEID={};EVENT={}", name(1 - i), self.id(""));
-                if *homology > 0 {
-                    let _ = write!(info, ";HOMLEN={homology}");
-                }
-                if !inserted.is_empty() {
-                    // Kept as read from the first end outwards; written as this end's strand reads, towards the mate.
-                    let outwards = if i == 0 { inserted.clone() } else { revcomp(inserted) };
-                    let here_strand = if here.side == Side::Left { outwards } else { revcomp(&outwards) };
-                    let _ = write!(info, ";SVINSSEQ={}", text(&here_strand));
-                }
-                let columns = Columns {
-                    id: name(i),
-                    chrom: here.chrom,
-                    pos: here.pos + 1,
-                    end: here.pos + 1,
-                    reference: base.to_string(),
-                    alternative,
-                    info,
-                };
-                self.line(columns, event, call)
-            })
-            .to_vec()
-    }
-
-    /// A long insertion known from one or both sides.
-    fn insertion(&self, event: &Event) -> Line {
-        let mut info = String::from(";SVTYPE=INS");
-        let mut at: Option<(usize, usize)> = None;
-        for call in &event.calls {
-            let Change::Novel { end, sequence } = &call.change else { continue };
-            // POS is the base before the insertion.
-            let before = if end.side == Side::Left { end.pos } else { end.pos.saturating_sub(1) };
-            match end.side {
-                Side::Left => {
-                    let _ = write!(info, ";LEFT_SVINSSEQ={}", text(sequence));
-                }
-                Side::Right => {
-                    let _ = write!(info, ";RIGHT_SVINSSEQ={}", text(&revcomp(sequence)));
-                }
-            }
-            at = Some(at.map_or((end.chrom, before), |a| (a.0, a.1.min(before))));
-        }
-        let (chrom, before) = at.unwrap_or_default();
-        let _ = write!(info, ";END={}", before + 1);
-        let columns = Columns {
-            id: self.id(""),
-            chrom,
-            pos: before + 1,
-            end: before + 1,
-            reference: self.base(chrom, before).to_string(),
-            alternative: "<INS>".into(),
-            info,
-        };
-        self.line(columns, event, &event.calls[0])
-    }
-
-    fn line(&self, c: Columns, event: &Event, call: &Call) -> Line {
-        let Genotype { normal, tumour, tumours, quality, filters } = &call.genotype;
-        let filter = if filters.is_empty() {
-            "PASS".to_owned()
-        } else {
-            filters.iter().map(|f| f.name()).collect::<Vec<_>>().join(";")
-        };
-        let sample = |s: &Support, gt: &str| {
-            format!("{gt}:{},{}:{}:{:.3}", s.reference, s.alternative, s.depth(), s.fraction())
-        };
-        // Which of the normal's haplotypes it would be is not known.
-        let (genotype, key, own, none) = match event.phase_set {
-            Some(first) => ("0|1", ":PS", format!(":{}", first + 1), ":."),
-            None => ("0/1", "", String::new(), ""),
-        };
-        let shared = match tumours.iter().filter(|tumour| tumour.has).count() {
-            _ if tumours.is_empty() => String::new(),
-            n => format!(";SHARED={n}"),
-        };
-        let panel = call.panel.map_or_else(String::new, |normals| format!(";PANEL={normals}"));
-        let one = [Own { support: *tumour, has: true }];
-        let mut columns = String::new();
-        for Own { support, has } in if tumours.is_empty() { &one } else { &tumours[..] } {
-            let (genotype, own) = if *has { (genotype, &*own) } else { ("0/0", none) };
-            let _ = write!(columns, "\t{}{own}", sample(support, genotype));
-        }
-        let text = format!(
-            "{}\t{}\t{}\t{}\t{}\t{:.1}\t{filter}\tSOMATIC;CLASS={}{};CONTIG=t{}{shared}{panel}\tGT:AD:DP:AF{key}\t{}{none}{columns}",
-            self.genome.contigs[c.chrom].name,
-            c.pos,
-            c.id,
-            c.reference,
-            c.alternative,
-            quality,
-            event.class.name(),
-            c.info,
-            call.locus + 1,
-            sample(normal, if filters.contains(&Filter::Germline) { "0/1" } else { "0/0" }),
-        );
-        Line { chrom: c.chrom, pos: c.pos, end: c.end, text }
+    if !inserted.is_empty() {
+        let _ = write!(info, ";SVINSSEQ={}", bases(inserted));
     }
 }

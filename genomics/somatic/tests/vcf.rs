@@ -9,24 +9,37 @@ use common::Rng;
 use genuma_reads::fasta::{Contig, Reference};
 use genuma_somatic::change::{Breakend, Change, Side};
 use genuma_somatic::event::{Class, Event};
-use genuma_somatic::genotype::{Filter, Genotype, Kind, Own, Support};
+use genuma_somatic::genotype::{Filter, Genotype, Kind, Odds, Own, Support};
 use genuma_somatic::locus::Call;
+use genuma_somatic::record::records;
 use genuma_somatic::samples::Samples;
-use genuma_somatic::vcf::{header, lines};
+use genuma_somatic::tables::{bedpe, maf};
+use genuma_somatic::vcf::{header, line};
 
 const L: Side = Side::Left;
 const R: Side = Side::Right;
 /// What every line of these tests ends with.
-const SAMPLES: &str = "GT:AD:DP:AF\t0/0:30,0:30:0.000\t0/1:15,5:20:0.250";
+const SAMPLES: &str =
+    "GT:AD:DP:AF:F1R2:F2R1:SB\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0\t0/1:15,5:20:0.250:8,2:7,3:7,8,3,2";
 
 fn reference(seqs: &[(&str, &[u8])]) -> Reference {
     Reference::from_contigs(seqs.iter().map(|(n, s)| Contig { name: (*n).into(), seq: s.to_vec() }).collect())
 }
 
 fn call(change: Change) -> Call {
-    let normal = Support { reference: 30, ..Support::default() };
-    let tumour = Support { reference: 15, alternative: 5, ..Support::default() };
-    let genotype = Genotype { normal, tumour, quality: 87.65, ..Genotype::default() };
+    let normal =
+        Support { reference: 30, reference_forward: 14, reference_first_forward: 16, ..Support::default() };
+    let tumour = Support {
+        reference: 15,
+        alternative: 5,
+        forward: 3,
+        first_forward: 2,
+        reference_forward: 7,
+        reference_first_forward: 8,
+        copies: 0,
+    };
+    let odds = Odds { tumour: 12.346, normal: 8.5 };
+    let genotype = Genotype { normal, tumour, quality: 87.65, odds, ..Genotype::default() };
     Call {
         change,
         kind: Kind::Common,
@@ -56,7 +69,7 @@ fn junction(ends: [(usize, usize, Side); 2], inserted: &[u8], homology: usize) -
 }
 
 fn texts(events: &[Event], genome: &Reference) -> Vec<String> {
-    lines(events, genome).into_iter().map(|l| l.text).collect()
+    records(events, genome).iter().map(|record| line(record, genome)).collect()
 }
 
 #[test]
@@ -65,22 +78,26 @@ fn sequence_alleles() {
     let one = |class, change| texts(&[event(class, [change])], &genome);
     assert_eq!(
         one(Class::Snv, allele(2, b"G", b"T")),
-        [format!("chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7\t{SAMPLES}")]
+        [format!(
+            "chr1\t3\tg1\tG\tT\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+        )]
     );
     assert_eq!(
         one(Class::Indel, allele(2, b"GTA", b"G")),
-        [format!("chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7\t{SAMPLES}")]
+        [format!(
+            "chr1\t3\tg1\tGTA\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+        )]
     );
     assert_eq!(
         one(Class::Del, allele(2, b"GTACG", b"G")),
         [format!(
-            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7\t{SAMPLES}"
+            "chr1\t3\tg1\tGTACG\tG\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-4;END=7;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     assert_eq!(
         one(Class::Ins, allele(2, b"G", b"GTTTT")),
         [format!(
-            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7\t{SAMPLES}"
+            "chr1\t3\tg1\tG\tGTTTT\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;SVLEN=4;END=3;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
 }
@@ -94,20 +111,20 @@ fn symbolic_alleles_begin_after_their_anchor() {
     assert_eq!(
         one(Class::Del, &[junction([(0, 5, L), (0, 16, R)], b"TT", 0)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DEL>\t87.7\tPASS\tSOMATIC;CLASS=DEL;SVTYPE=DEL;SVLEN=-10;END=15;SVINSSEQ=TT;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 twice.
     assert_eq!(
         one(Class::Dup, &[junction([(0, 6, R), (0, 15, L)], b"", 2)]),
         [format!(
-            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;CIPOS=0,2;CONTIG=t7\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<DUP>\t87.7\tPASS\tSOMATIC;CLASS=DUP;SVTYPE=DUP;SVLEN=10;END=15;HOMLEN=2;HOMSEQ=TA;CIPOS=0,2;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
     // Bases 6 to 15 turned round, by either of its junctions.
     let inversion = [junction([(0, 5, L), (0, 15, L)], b"", 0), junction([(0, 6, R), (0, 16, R)], b"", 0)];
     let expected = format!(
-        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7\t{SAMPLES}"
+        "chr1\t5\tg1\tA\t<INV>\t87.7\tPASS\tSOMATIC;CLASS=INV;SVTYPE=INV;SVLEN=10;END=15;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
     );
     assert_eq!(one(Class::Inv, &inversion), [expected.as_str()]);
     assert_eq!(one(Class::Inv, &[inversion[1].clone(), inversion[0].clone()]), [expected.as_str()]);
@@ -123,7 +140,7 @@ fn a_long_insertion_shows_both_sides_as_the_genome_runs() {
     assert_eq!(
         texts(&[event(Class::Ins, [novel(5, L, b"GGGT"), novel(6, R, b"CCCT")])], &genome),
         [format!(
-            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7\t{SAMPLES}"
+            "chr1\t5\tg1\tA\t<INS>\t87.7\tPASS\tSOMATIC;CLASS=INS;SVTYPE=INS;LEFT_SVINSSEQ=GGGT;RIGHT_SVINSSEQ=AGGG;END=5;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )]
     );
 }
@@ -154,7 +171,7 @@ fn breakends_point_as_in_the_specification() {
     let line = |place: &str, id: &str, alleles: &str, mate: &str, inserted: &str| {
         let event = &id[..2];
         format!(
-            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7\t{SAMPLES}"
+            "{place}\t{id}\t{alleles}\t87.7\tPASS\tSOMATIC;CLASS=BND;SVTYPE=BND;MATEID={mate};EVENT={event}{inserted};CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
         )
     };
     // bnd_W and bnd_V, bnd_U and bnd_X, bnd_Y and bnd_Z of the example. V's ALT there is ]13:123456]AGTNNNNNCAT: the
@@ -193,7 +210,7 @@ fn reasons_and_germline_genotypes_show() {
     let columns: Vec<&str> = text.split('\t').collect();
     assert_eq!(
         (columns[6], columns[9], columns[10]),
-        ("few_reads;germline", "0/1:30,0:30:0.000", "0/1:15,5:20:0.250")
+        ("few_reads;germline", "0/1:30,0:30:0.000:16,0:14,0:14,16,0,0", "0/1:15,5:20:0.250:8,2:7,3:7,8,3,2")
     );
 }
 
@@ -206,13 +223,19 @@ fn records_on_one_haplotype_share_a_phase_set() {
         event(Class::Snv, [allele(5, b"C", b"G")]),
         in_set(event(Class::Indel, [allele(6, b"GT", b"G")])),
     ];
-    let phased = "GT:AD:DP:AF:PS\t0/0:30,0:30:0.000:.\t0|1:15,5:20:0.250:3";
+    let phased = "GT:AD:DP:AF:F1R2:F2R1:SB:PS\t0/0:30,0:30:0.000:16,0:14,0:14,16,0,0:.\t0|1:15,5:20:0.250:8,2:7,3:7,8,3,2:3";
     assert_eq!(
         texts(&events, &genome),
         [
-            format!("chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7\t{phased}"),
-            format!("chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7\t{SAMPLES}"),
-            format!("chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7\t{phased}"),
+            format!(
+                "chr1\t3\tg1\tGT\tTA\t87.7\tPASS\tSOMATIC;CLASS=MNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"
+            ),
+            format!(
+                "chr1\t6\tg2\tC\tG\t87.7\tPASS\tSOMATIC;CLASS=SNV;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{SAMPLES}"
+            ),
+            format!(
+                "chr1\t7\tg3\tGT\tG\t87.7\tPASS\tSOMATIC;CLASS=INDEL;CONTIG=t7;TLOD=12.35;NLOD=8.50\t{phased}"
+            ),
         ]
     );
 }
@@ -229,7 +252,7 @@ fn lines_come_by_place() {
         })
         .collect();
     rng.shuffle(&mut events);
-    let sorted = lines(&events, &genome);
+    let sorted = records(&events, &genome);
     assert!(sorted.is_sorted_by_key(|l| (l.chrom, l.pos)));
     assert_eq!(sorted.len(), 50);
 }
@@ -237,7 +260,7 @@ fn lines_come_by_place() {
 #[test]
 fn every_word_used_is_described_in_the_header() {
     let (genome, _) = rearranged();
-    let header = header(&genome, &Samples::default(), "genuma call");
+    let header = header(&genome, &Samples::default(), "genuma call", false);
     assert!(header.starts_with("##fileformat=VCFv4.3\n"));
     assert!(header.contains("##contig=<ID=13,length=124000>\n"));
     assert!(header.ends_with("#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\tNORMAL\tTUMOR\n"));
@@ -305,11 +328,11 @@ fn bcftools_accepts_every_class() {
     let mut rng = Rng(62);
     let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
     let events = every_class(&genome);
-    let data = lines(&events, &genome);
+    let data = texts(&events, &genome);
     let folder = tempfile::tempdir().unwrap();
     let (vcf, fasta) = (folder.path().join("calls.vcf"), folder.path().join("genome.fa"));
-    let body: String = data.iter().map(|l| format!("{}\n", l.text)).collect();
-    std::fs::write(&vcf, header(&genome, &Samples::default(), "genuma call") + &body).unwrap();
+    let body: String = data.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&vcf, header(&genome, &Samples::default(), "genuma call", false) + &body).unwrap();
     genome.write(&fasta).unwrap();
     let run = |args: &[&str]| {
         let out = Command::new("bcftools").args(args).arg(&vcf).output().unwrap();
@@ -338,7 +361,7 @@ fn several_tumours_have_a_column_each() {
     let samples = Samples::of([Some("relapse".to_owned()), None, None]);
     assert_eq!(samples.names(), ["NORMAL", "relapse", "TUMOR_2", "TUMOR_3"]);
     assert_eq!([0, 1, 3].map(|sample| samples.word(sample)), ["normal", "tumour relapse", "tumour TUMOR_3"]);
-    let header = header(&genome, &samples, "genuma call");
+    let header = header(&genome, &samples, "genuma call", false);
     assert!(header.ends_with("FORMAT\tNORMAL\trelapse\tTUMOR_2\tTUMOR_3\n"));
     assert!(header.contains("##INFO=<ID=SHARED,Number=1,Type=Integer,"));
     let base = genome.contigs[0].seq[500];
@@ -349,16 +372,107 @@ fn several_tumours_have_a_column_each() {
     };
     event.calls[0].genotype.tumours = vec![own(38, 2, true), own(28, 12, true), own(40, 0, false)];
     let columns = |event: &Event| {
-        let line = lines(std::slice::from_ref(event), &genome).remove(0).text;
+        let line = texts(std::slice::from_ref(event), &genome).remove(0);
         let columns: Vec<String> = line.split('\t').map(str::to_owned).collect();
         assert!(columns[7].ends_with(";SHARED=2"), "{line}");
         columns[8..].to_vec()
     };
-    let whole =
-        ["GT:AD:DP:AF", "0/0:30,0:30:0.000", "0/1:38,2:40:0.050", "0/1:28,12:40:0.300", "0/0:40,0:40:0.000"];
+    let whole = [
+        "GT:AD:DP:AF:F1R2:F2R1:SB",
+        "0/0:30,0:30:0.000:16,0:14,0:14,16,0,0",
+        "0/1:38,2:40:0.050:0,0:38,2:0,38,0,2",
+        "0/1:28,12:40:0.300:0,0:28,12:0,28,0,12",
+        "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0",
+    ];
     assert_eq!(columns(&event), whole);
     event.phase_set = Some(99);
     let phased = columns(&event);
-    assert_eq!(phased[0], "GT:AD:DP:AF:PS");
-    assert_eq!(phased[3..], ["0|1:28,12:40:0.300:100", "0/0:40,0:40:0.000:."]);
+    assert_eq!(phased[0], "GT:AD:DP:AF:F1R2:F2R1:SB:PS");
+    assert_eq!(
+        phased[3..],
+        ["0|1:28,12:40:0.300:0,0:28,12:0,28,0,12:100", "0/0:40,0:40:0.000:0,0:40,0:0,40,0,0:."]
+    );
+}
+
+#[test]
+fn homology_is_spelled_where_both_ends_show_it() {
+    //                                 12345678901234567890
+    let genome = reference(&[("chr1", b"AAAACGTTTTTTTTCGGGGG")]);
+    let ends = [(0, 4, L), (0, 15, R)];
+    let said = |class| texts(&[event(class, [junction(ends, b"", 2)])], &genome);
+    assert!(said(Class::Del)[0].contains(";HOMLEN=2;HOMSEQ=CG;CIPOS=0,2;"));
+    let joined = said(Class::Bnd);
+    assert!(
+        joined.len() == 2 && joined.iter().all(|line| line.contains(";HOMLEN=2;HOMSEQ=CG;CONTIG")),
+        "{joined:?}"
+    );
+    let other = texts(&[event(Class::Del, [junction([(0, 4, L), (0, 14, R)], b"", 2)])], &genome);
+    assert!(other[0].contains(";HOMLEN=2;CIPOS=0,2;"), "{other:?}");
+}
+
+#[test]
+fn header_names_samples_as_mutect2_does() {
+    let (genome, _) = rearranged();
+    let samples = Samples::named(Some("blood".to_owned()), [Some("met".to_owned()), None]);
+    let header = header(&genome, &samples, "genuma call", true);
+    let lines = "##normal_sample=blood\n##tumor_sample=met\n##tumor_sample=TUMOR_2\n#CHROM\t";
+    assert!(header.contains(lines), "{header}");
+    assert!(header.contains("##INFO=<ID=SCREEN,"));
+}
+
+#[test]
+fn tables_have_what_passes_each_once() {
+    let mut rng = Rng(62);
+    let genome = reference(&[("a", &rng.sequence(2000)), ("b", &rng.sequence(2000))]);
+    let mut events = every_class(&genome);
+    let samples = Samples::default();
+    let all = records(&events, &genome);
+    let (small, structural) = (maf(&all, &genome, &samples), bedpe(&all, &genome));
+    // SNV, MNV, indel, and INS and DEL by their bases; the latter two are structural as well.
+    assert_eq!((small.rows, small.others), (5, 6));
+    let rows: Vec<Vec<&str>> = small
+        .text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    let column = |name: &str| rows[0].iter().position(|own| *own == name).expect("a column");
+    let of =
+        |row: usize, names: &[&str]| names.iter().map(|name| rows[row][column(name)]).collect::<Vec<_>>();
+    assert_eq!(
+        of(1, &["Chromosome", "Start_Position", "End_Position", "Variant_Type"]),
+        ["a", "101", "101", "SNP"]
+    );
+    assert_eq!(of(1, &["Tumor_Sample_Barcode", "Matched_Norm_Sample_Barcode"]), ["TUMOR", "NORMAL"]);
+    assert_eq!(
+        of(1, &["t_depth", "t_ref_count", "t_alt_count", "n_depth", "n_alt_count"]),
+        ["20", "15", "5", "30", "0"]
+    );
+    assert_eq!(
+        of(3, &["Start_Position", "End_Position", "Variant_Type", "Tumor_Seq_Allele2"]),
+        ["152", "155", "DEL", "-"]
+    );
+    // INS and DEL by bases, DEL, DUP, two of INV, <INS>, BND.
+    assert_eq!((structural.rows, structural.others), (8, 3));
+    let lines: Vec<&str> = structural.text.lines().collect();
+    assert!(lines.iter().all(|line| line.split('\t').count() == 17));
+    let begins = |start: &str| lines.iter().any(|line| line.starts_with(start));
+    assert!(
+        begins("a\t399\t400\ta\t599\t600\tg6\t87.7\t+\t-\tDEL\t0\tACG\t15\t5\t30\t0"),
+        "{}",
+        structural.text
+    );
+    assert!(begins("a\t619\t620\ta\t689\t690\tg7\t87.7\t-\t+\tDUP\t1\t."));
+    assert!(
+        begins("a\t699\t700\ta\t799\t800\tg8\t87.7\t+\t+\tINV")
+            && begins("a\t700\t701\ta\t800\t801\tg8\t87.7\t-\t-\tINV")
+    );
+    assert!(begins("a\t899\t900\tb\t299\t300\tg10_1a\t87.7\t+\t+\tBND\t0\tACGT"));
+    // What does not pass is in neither.
+    events.iter_mut().flat_map(|event| &mut event.calls).for_each(|call| {
+        call.genotype.filters.insert(Filter::Repeat);
+    });
+    let none = records(&events, &genome);
+    assert_eq!((maf(&none, &genome, &samples).rows, bedpe(&none, &genome).rows), (0, 0));
 }

@@ -132,9 +132,11 @@ fn of_tumour(own: &Own) -> String {
 /// `18 / 38`: pairs with the change of all that tell.
 fn supporting(support: &Support) -> String {
     format!(
-        r#"<td class="n" data-v="{0}">{0} <span class="of">/ {1}</span></td>"#,
+        r#"<td class="n" data-v="{0}">{0} <span class="of" data-pairs="{2} {3}">/ {1}</span></td>"#,
         grouped(support.alternative.into()),
-        grouped(support.depth().into())
+        grouped(support.depth().into()),
+        support.alternative,
+        support.depth()
     )
 }
 

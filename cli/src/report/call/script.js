@@ -233,15 +233,14 @@
     if (picture) {
       const copies = id.dataset.copies.split(" ").map(Number);
       const pairs = (column) => {
-        const [alternative, all] = row.cells[column].textContent.replaceAll(",", "").split(" / ").map(Number);
+        const [alternative, all] = row.cells[column].querySelector("[data-pairs]").dataset.pairs.split(" ").map(Number);
         return [0, all - alternative, alternative];
       };
       const sides = element("div", "sides");
       sides.append(side(picture, 0, pairs(7), copies[0]));
       if (several.length === 0) sides.append(side(picture, 1, pairs(6), copies[1]));
       several.forEach((_, t) => {
-        const [alternative, all] = row.cells[10 + t].querySelector("[data-pairs]").dataset.pairs.split(" ").map(Number);
-        sides.append(side(picture, t + 1, [0, all - alternative, alternative], copies[t + 2]));
+        sides.append(side(picture, t + 1, pairs(10 + t), copies[t + 2]));
       });
       box.append(sides, key());
     } else {

@@ -1,5 +1,6 @@
 //! BAM (SAM specification, section 4.2): a header, then records, each with its length before it.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,17 @@ pub(super) struct Bam<M> {
     rest: Vec<u8>,
     /// Records handed out.
     records: u64,
+    /// Samples that its read groups are of.
+    pub(super) samples: BTreeSet<String>,
+}
+
+/// Samples that the read groups of a header's text are of (`@RG`, `SM`).
+fn samples(text: &[u8]) -> BTreeSet<String> {
+    let groups = text.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"@RG\t"));
+    let fields = groups.flat_map(|line| line.split(|&byte| byte == b'\t'));
+    fields
+        .filter_map(|field| Some(String::from_utf8_lossy(field.strip_prefix(b"SM:")?).trim_end().to_owned()))
+        .collect()
 }
 
 impl<M: Deref<Target = Meter>> Bam<M> {
@@ -42,15 +54,22 @@ impl<M: Deref<Target = Meter>> Bam<M> {
     pub(super) fn open(path: &Path, meter: M, inflaters: usize) -> Result<Self, Error> {
         check_end(path, &END)?;
         let inflate = Inflate::open(path, meter, &Access { inflaters, ..Access::default() })?;
-        let mut bam = Bam { path: path.into(), inflate, rest: Vec::new(), records: 0 };
+        let mut bam =
+            Bam { path: path.into(), inflate, rest: Vec::new(), records: 0, samples: BTreeSet::new() };
         if bam.bytes(MAGIC.len())? != MAGIC {
             return Err(Error::file(
                 path,
                 FileFault::Format { found: "another file", wanted: "BAM", remedy: "give BAM" },
             ));
         }
-        let text = bam.number()?;
-        bam.skip(text)?;
+        let mut left = bam.number()?;
+        let mut text = Vec::new();
+        while left > 0 {
+            let some = left.min(CHUNK);
+            text.extend_from_slice(&bam.bytes(some)?);
+            left -= some;
+        }
+        bam.samples = samples(&text);
         for _ in 0..bam.number()? {
             let name = bam.number()?;
             bam.skip(name + 4)?;

@@ -1,6 +1,6 @@
 //! CRAM 3.0 and 3.1 (CRAM format specification): containers, each decoded by the thread that has it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, BufReader};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +14,7 @@ use noodles_sam::Header;
 use noodles_sam::alignment::Record as _;
 use noodles_sam::alignment::record::Cigar as _;
 use noodles_sam::alignment::record::cigar::op::Kind;
+use noodles_sam::header::record::value::map::read_group::tag::SAMPLE;
 
 use crate::error::{Error, FileFault, RecordFault};
 use crate::source::Source;
@@ -74,6 +75,12 @@ impl fasta::repository::Adapter for Wanted {
 }
 
 impl<M: Deref<Target = Meter>> Cram<M> {
+    /// Samples that the header's read groups are of (`@RG`, `SM`).
+    pub(super) fn samples(&self) -> BTreeSet<String> {
+        let groups = self.shared.header.read_groups().values();
+        groups.filter_map(|group| Some(group.other_fields().get(&SAMPLE)?.to_string())).collect()
+    }
+
     /// Opens a file, at its first container.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Files of aligned reads, and how they are taken.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use crate::bgzf;
+use crate::error::Error;
 use crate::source::is_regular;
 
 use super::genome::Genome;
@@ -93,6 +95,14 @@ impl Aligned {
     /// Whether a file is one of these, by its first bytes. Of what is no regular file, or cannot be read, nobody knows: that is for whoever reads it to tell.
     pub fn is(path: &Path) -> bool {
         is_regular(path).unwrap_or(false) && Format::of(path).is_ok_and(|format| format.is_some())
+    }
+
+    /// Samples that its read groups are of, by its header.
+    ///
+    /// # Errors
+    /// It cannot be read, or its header is damaged.
+    pub fn samples(&self) -> Result<BTreeSet<String>, Error> {
+        super::source::samples(self)
     }
 
     /// What there was in it, once it was read to its end.

@@ -1,5 +1,6 @@
 //! A file being read: by several workers, or by one thread for whoever wants its reads in a fixed order.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -107,6 +108,7 @@ impl<M: Deref<Target = Meter>> Records<M> {
     fn cut(&mut self, cut: &mut Cut) -> Result<bool, Error> {
         match self {
             Records::Bam(bam) => {
+                // Hands go from file to file: those of a CRAM file hold its last container still.
                 cut.packed = Packed::None;
                 bam.cut(&mut cut.piece)
             }
@@ -135,6 +137,14 @@ impl<M: Deref<Target = Meter>> Records<M> {
             Records::Cram(cram) => cram.ahead(),
         }
     }
+}
+
+/// Samples that the read groups of a file are of.
+pub(super) fn samples(of: &Aligned) -> Result<BTreeSet<String>, Error> {
+    Ok(match Records::open(of, &Meter::default(), Crew(0))? {
+        Records::Bam(bam) => bam.samples,
+        Records::Cram(cram) => cram.samples(),
+    })
 }
 
 /// Looks at the end and the header of a file.
