@@ -144,6 +144,8 @@ pub(super) fn samples(of: &Aligned) -> Result<BTreeSet<String>, Error> {
     Ok(match Records::open(of, &Meter::default(), Crew(0))? {
         Records::Bam(bam) => bam.samples,
         Records::Cram(cram) => cram.samples(),
+        // It has no read groups.
+        Records::Cbq(_) => BTreeSet::new(),
     })
 }
 
