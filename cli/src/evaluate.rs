@@ -27,9 +27,13 @@ pub struct Args {
     truth: PathBuf,
     /// The calls: VCF of any caller, plain or gzip'd
     calls: PathBuf,
-    /// Genome, FASTA: alleles are left-aligned, and false calls in repeats are told from others
+    /// Genome, FASTA: alleles are left-aligned, false calls in repeats are told from others, and calls that were made without a
+    /// reference are placed by the sequence of their contigs
     #[arg(long, value_name = "FASTA")]
     reference: Option<PathBuf>,
+    /// Sequences that calls made without a reference lie on, FASTA [default: contigs.fa beside the calls]
+    #[arg(long, value_name = "FASTA")]
+    contigs: Option<PathBuf>,
     /// Germline variants: false calls among them are marked
     #[arg(long, value_name = "VCF")]
     germline: Option<PathBuf>,
@@ -52,6 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let outcome = evaluate(&Inputs {
         truth: &args.truth,
         calls: &args.calls,
+        contigs: args.contigs.as_deref(),
         reference: args.reference.as_deref(),
         germline: args.germline.as_deref(),
         filters: if args.all_filters { Filters::All } else { Filters::Pass },

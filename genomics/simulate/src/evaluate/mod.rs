@@ -4,13 +4,15 @@
 //! (indels of less than 50 bp). Some bases for some others count as the substitutions and indels that they come down to,
 //! whichever side joins them; and near variants that spell the same sequence together are found, however they are
 //! written. Structural variants, in whatever notation, become adjacencies: pairs of breakends;
-//! an event is found when one of its adjacencies is called with both ends within 50 bp.
+//! an event is found when one of its adjacencies is called with both ends within 50 bp. Calls made without a reference are
+//! brought to it first, by the sequence of the contigs they lie on.
 
 mod adjacency;
 mod decompose;
 mod haplotype;
 mod kinds;
 mod normalise;
+mod place;
 mod report;
 mod score;
 pub mod vcf;
@@ -20,6 +22,7 @@ pub use report::render;
 pub use score::{Class, False, Miss, Outcome, Part, Scores};
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::error::Result;
@@ -34,6 +37,8 @@ pub struct Inputs<'a> {
     pub truth: &'a Path,
     /// VCF of the calls, of any caller, plain or gzip'd.
     pub calls: &'a Path,
+    /// Sequences that calls made without a reference lie on, FASTA; else `contigs.fa` beside the calls, if it is there.
+    pub contigs: Option<&'a Path>,
     /// Genome, FASTA: alleles are left-aligned with it, and false calls in repeats are told from others.
     pub reference: Option<&'a Path>,
     /// VCF of the germline: false calls that are in it are said to be.
@@ -56,11 +61,14 @@ pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
     let genome = inputs.reference.map(Genome::read).transpose()?;
     let load =
         |path: &Path| -> Result<score::Side> { Ok(score::Side::new(vcf::read(path)?, genome.as_ref())) };
-    let truth = load(inputs.truth)?;
-    let calls = load(inputs.calls)?;
+    let truth = vcf::read(inputs.truth)?;
+    let (calls, notes) = placed(inputs, &truth, vcf::read(inputs.calls)?, genome.as_ref())?;
+    let [truth, calls] = [truth, calls].map(|records| score::Side::new(records, genome.as_ref()));
     let germline = inputs.germline.map(load).transpose()?;
     let score = |in_repeat: &score::InRepeat| {
-        score::score(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, in_repeat)
+        let outcome =
+            score::score(&truth, &calls, germline.as_ref(), genome.as_ref(), inputs.filters, in_repeat);
+        Outcome { notes: notes.clone(), ..outcome }
     };
     let Some(genome) = &genome else { return Ok(score(&|_, _, _| false)) };
     let place = |chrom: &str, start: usize, end: usize| {
@@ -78,6 +86,57 @@ pub fn evaluate(inputs: &Inputs) -> Result<Outcome> {
     Ok(score(&|chrom, start, end| {
         place(chrom, start, end).is_some_and(|at| repeats.touches(at.contig, at.start, at.end))
     }))
+}
+
+/// Calls on sequences that nobody knows, on the reference instead; and what there is to say of that.
+fn placed(
+    inputs: &Inputs,
+    truth: &[vcf::Record],
+    calls: Vec<vcf::Record>,
+    genome: Option<&Genome>,
+) -> Result<(Vec<vcf::Record>, Vec<String>)> {
+    let mut known: BTreeSet<&str> = truth.iter().map(|record| record.chrom.as_str()).collect();
+    known.extend(genome.into_iter().flat_map(|genome| &genome.names).map(String::as_str));
+    let strange = |record: &&vcf::Record| !known.contains(&*record.chrom);
+    let Some(first) = calls.iter().find(strange) else { return Ok((calls, Vec::new())) };
+    let all = calls.iter().filter(strange).count();
+    // Truth says nothing of a sequence without variants.
+    if genome.is_none() && all < calls.len() {
+        return Ok((calls, Vec::new()));
+    }
+    let on = format!("{all} of {} calls lie on sequences that are not those of the truth, such as {}", calls.len(), first.chrom);
+    let beside = inputs.calls.with_file_name("contigs.fa");
+    let contigs = inputs.contigs.or_else(|| beside.exists().then_some(&beside));
+    let (genome, contigs) = match (genome, contigs) {
+        (Some(genome), Some(contigs)) => (genome, Genome::read(contigs)?),
+        (genome, contigs) => {
+            let missing = match (genome, contigs) {
+                (None, Some(_)) => "--reference",
+                (None, None) => "--reference and --contigs",
+                _ => "--contigs",
+            };
+            let why = "calls made without a reference are scored where their contigs lie, which nobody can say without";
+            return Ok((calls, vec![format!("{on}: they are not found in it; {why} {missing}")]));
+        }
+    };
+    let named = calls.iter().filter(strange).map(|record| record.chrom.as_str());
+    let mates = calls.iter().filter_map(|record| record.alternate.split(['[', ']']).nth(1)?.rsplit_once(':'));
+    let named = named.chain(mates.map(|(chrom, _)| chrom)).collect();
+    let places = place::Places::find(&contigs, &named, genome);
+    let mut lost = 0;
+    let of = |record: &vcf::Record| {
+        let placed = if strange(&record) { places.place(record) } else { Some(record.clone()) };
+        placed.unwrap_or_else(|| {
+            lost += 1;
+            record.clone()
+        })
+    };
+    let placed: Vec<vcf::Record> = calls.iter().map(of).collect();
+    let mut note = format!("{on}: {} of them are placed by the sequence of their contigs", all - lost);
+    if lost > 0 {
+        note += &format!(", {lost} are not, and count as false if they passed");
+    }
+    Ok((placed, vec![note]))
 }
 
 #[cfg(test)]
@@ -105,6 +164,7 @@ mod tests {
         let inputs = Inputs {
             truth: &truth,
             calls: &truth,
+            contigs: None,
             reference: Some(&reference),
             germline: Some(&germline),
             filters: Filters::Pass,

@@ -17,6 +17,9 @@ fn share(x: Option<f64>) -> String {
 /// The tables as text; at most `listed` misses and as many false calls.
 pub fn render(outcome: &Outcome, listed: usize) -> String {
     let mut out = String::new();
+    for note in &outcome.notes {
+        let _ = writeln!(out, "{note}\n");
+    }
     let _ = writeln!(out, "class  part     truth     TP     FN     FP  recall  precision      F1");
     for (class, name) in CLASSES {
         for (part, part_name) in PARTS {
@@ -94,6 +97,7 @@ impl Outcome {
         let structural: Map<String, Value> = self.structural.iter().map(found).collect();
         let [same, turned, inserted] = self.structural_matches;
         json!({
+            "notes": self.notes,
             "classes": classes,
             "sv_classes": structural,
             "sv_matches": { "same": same, "other_orientation": turned, "as_insertion": inserted },

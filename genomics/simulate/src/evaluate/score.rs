@@ -148,6 +148,8 @@ impl Place {
 /// Everything that scoring says.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
+    /// What has to be known before the scores are believed.
+    pub notes: Vec<String>,
     /// By class and part.
     pub scores: BTreeMap<(Class, Part), Scores>,
     /// Found and all events of the truth by their CLASS.
