@@ -66,6 +66,25 @@ fn without_a_reference_calls_lie_on_the_contigs_of_the_normal() {
             "summary.json"
         ]
     );
+    // They are scored all the same: where their contigs lie.
+    let file = |name: &str| data().folder.join(name).to_str().expect("UTF-8").to_owned();
+    let (calls, json) = (out.join("somatic.vcf.gz"), scratch("alone-scores").join("scores.json"));
+    let [truth, calls, json] =
+        [data().folder.join("truth.vcf"), calls, json].map(|path| path.display().to_string());
+    let unplaced = run(["evaluate", &truth, &calls]).well().stdout;
+    assert!(
+        unplaced.contains("calls lie on sequences that are not those of the truth, such as n"),
+        "{unplaced}"
+    );
+    assert!(unplaced.contains("which nobody can say without --reference"), "{unplaced}");
+    let tables =
+        run(["evaluate", &truth, &calls, "--reference", &file("genome.fa"), "--json", &json]).well().stdout;
+    assert!(tables.contains("are placed by the sequence of their contigs"), "{tables}");
+    let report: Value = serde_json::from_slice(&fs::read(json).expect("scores")).expect("JSON");
+    for (class, least) in [("SNV", 0.8), ("INDEL", 0.6), ("SV", 0.3)] {
+        let [recall, precision] = scores(&report, class);
+        assert!(recall >= least && precision >= 0.9, "{class}: {recall} {precision}\n{tables}");
+    }
     let contigs = fs::read_to_string(out.join("contigs.fa")).expect("contigs");
     let vcf = String::from_utf8(common::gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
     for line in vcf.lines().filter(|l| !l.starts_with('#')) {

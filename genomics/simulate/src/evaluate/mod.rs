@@ -104,7 +104,11 @@ fn placed(
     if genome.is_none() && all < calls.len() {
         return Ok((calls, Vec::new()));
     }
-    let on = format!("{all} of {} calls lie on sequences that are not those of the truth, such as {}", calls.len(), first.chrom);
+    let on = format!(
+        "{all} of {} calls lie on sequences that are not those of the truth, such as {}",
+        calls.len(),
+        first.chrom
+    );
     let beside = inputs.calls.with_file_name("contigs.fa");
     let contigs = inputs.contigs.or_else(|| beside.exists().then_some(&beside));
     let (genome, contigs) = match (genome, contigs) {

@@ -208,7 +208,10 @@ mod tests {
         let (y, z) = (base(1, 2601), base(1, 2600));
         let deletion = format!("n2 400 . {}{} {} . PASS .", turn(y), turn(z), turn(y));
         assert_eq!(place(&deletion), Some(format!("b 2600 {z}{y} {y}")));
-        assert_eq!(place(&format!("n1 100 x {x} <DEL> . PASS END=300")), Some(format!("a 1100 {x} <DEL> 1300")));
+        assert_eq!(
+            place(&format!("n1 100 x {x} <DEL> . PASS END=300")),
+            Some(format!("a 1100 {x} <DEL> 1300"))
+        );
         // Bases 101 to 300 of n2 are 2701 to 2900 of b; what goes in behind base 100 does so behind base 2900.
         assert_eq!(place("n2 100 x A <DEL> . PASS END=300"), Some("b 2700 T <DEL> 2900".into()));
         assert_eq!(place("n2 100 x A <INS> . PASS END=100"), Some("b 2900 T <INS> 2900".into()));

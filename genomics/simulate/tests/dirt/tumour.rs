@@ -226,8 +226,14 @@ fn clusters_and_mnvs_count_alike_in_one_record_or_in_many() {
         .unwrap();
     let (truth, calls, reference) = (file("truth.vcf"), file("calls.vcf"), file("genome.fa"));
     for (truth, calls) in [(&truth, &calls), (&calls, &truth)] {
-        let inputs =
-            Inputs { truth, calls, contigs: None, reference: Some(&reference), germline: None, filters: Filters::Pass };
+        let inputs = Inputs {
+            truth,
+            calls,
+            contigs: None,
+            reference: Some(&reference),
+            germline: None,
+            filters: Filters::Pass,
+        };
         let outcome = evaluate(&inputs).unwrap();
         for (class, least) in [(Class::Snv, 150), (Class::Indel, 40)] {
             let scores = outcome.of(class, None);
