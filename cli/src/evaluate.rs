@@ -16,7 +16,8 @@ use crate::voice;
 /// or calls join them; with --reference near variants also match when they spell the same sequence together. Structural
 /// variants, written as sequence, symbolic alleles or breakends, match when both ends of
 /// an adjacency lie within 50 bp; an insertion when its position and its length (within 20%) do. Calls that did not
-/// pass their filters are ignored, but named where they would have been right.
+/// pass their filters are ignored, but named where they would have been right. Calls that were made without a reference are
+/// placed on --reference by the sequence of their contigs first; those that cannot be are counted.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
