@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{called, data, installed};
+use common::{called, data, gunzip, installed, run, scratch, skipped};
 
 /// Runs a program that must succeed without a word of warning; what it wrote to stdout.
 #[track_caller]
@@ -69,4 +69,116 @@ fn gatk_validates_the_calls() {
     };
     run(&["CreateSequenceDictionary", "-R", genome]);
     run(&["ValidateVariants", "-V", &result("somatic.vcf.gz"), "-R", genome]);
+}
+
+/// What a script of Python says that needs a module; nothing where that is missing.
+fn by_python(module: &str, script: &str, args: &[&str]) -> Option<String> {
+    let python = installed("python3")?;
+    let found = Command::new(&python).args(["-c", &format!("import {module}")]).output().expect("python3");
+    if !found.status.success() {
+        skipped(&format!("python3 has no module {module}"));
+        return None;
+    }
+    Some(satisfied(&python, &[&["-c", script], args].concat()))
+}
+
+/// Records of the VCF, and how many passed.
+fn records() -> [usize; 2] {
+    let filters = common::filters(called());
+    [filters.len(), filters.iter().filter(|filter| *filter == "PASS").count()]
+}
+
+#[test]
+fn cyvcf2_reads_every_field() {
+    let script = "
+import sys, cyvcf2
+vcf = cyvcf2.VCF(sys.argv[1])
+all = list(vcf)
+for v in all:
+    one, two = v.format('F1R2'), v.format('F2R1')
+    assert (one + two == v.format('AD')).all() and (v.format('SB').sum(axis=1) == v.format('DP')[:, 0]).all()
+    float(v.INFO['TLOD']), float(v.INFO['NLOD'])
+print(vcf.samples, len(all), sum(v.FILTER is None for v in all))
+";
+    let Some(said) = by_python("cyvcf2", script, &[&result("somatic.vcf.gz")]) else { return };
+    let [all, passed] = records();
+    assert_eq!(said, format!("['NORMAL', 'TUMOR'] {all} {passed}\n"));
+}
+
+#[test]
+fn pysam_reads_calls_and_reads() {
+    let script = "
+import sys, pysam
+vcf = pysam.VariantFile(sys.argv[1])
+print(list(vcf.header.samples), sum(1 for _ in vcf), sum(1 for c in vcf.header.contigs for _ in vcf.fetch(c)))
+bam = pysam.AlignmentFile(sys.argv[2])
+print(sum(1 for _ in bam.fetch(until_eof=True)) > 1000, [g['SM'] for g in bam.header['RG']])
+";
+    let args = [&*result("somatic.vcf.gz"), &*result("supporting.bam")];
+    let Some(said) = by_python("pysam", script, &args) else { return };
+    let [all, _] = records();
+    assert_eq!(said, format!("['NORMAL', 'TUMOR'] {all} {all}\nTrue ['NORMAL', 'TUMOR']\n"));
+}
+
+#[test]
+fn vcftools_reads_the_calls_as_of_an_earlier_version() {
+    let Some(vcftools) = installed("vcftools") else { return };
+    let folder = scratch("vcftools");
+    let text = String::from_utf8(gunzip(&called().join("somatic.vcf.gz"))).expect("UTF-8");
+    let vcf = folder.join("calls.vcf");
+    std::fs::write(&vcf, text.replacen("VCFv4.3", "VCFv4.2", 1)).expect("a file");
+    let output = Command::new(vcftools)
+        .current_dir(&folder)
+        .args(["--vcf", "calls.vcf", "--freq"])
+        .output()
+        .expect("vcftools");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("rror"), "{said}");
+    let frequencies = std::fs::read_to_string(folder.join("out.frq")).expect("out.frq");
+    assert_eq!(frequencies.lines().count(), records()[0] + 1);
+}
+
+/// Rows of a MAF with these columns.
+fn rows(maf: &str) -> std::collections::BTreeSet<Vec<String>> {
+    const COLUMNS: [&str; 12] = [
+        "Chromosome",
+        "Start_Position",
+        "End_Position",
+        "Variant_Type",
+        "Reference_Allele",
+        "Tumor_Seq_Allele2",
+        "t_depth",
+        "t_ref_count",
+        "t_alt_count",
+        "n_depth",
+        "n_ref_count",
+        "n_alt_count",
+    ];
+    let mut lines =
+        maf.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect::<Vec<_>>());
+    let names = lines.next().expect("names of columns");
+    let at = COLUMNS.map(|name| names.iter().position(|own| *own == name).expect(name));
+    lines.map(|row| at.map(|i| row[i].trim_start_matches("chr").to_owned()).to_vec()).collect()
+}
+
+#[test]
+fn a_converter_makes_the_same_maf() {
+    let Some(converter) = installed("vcf2maf-py") else { return };
+    let folder = scratch("converted");
+    let [own, theirs, vcf] = ["own.maf", "theirs.maf", "pass.vcf"]
+        .map(|name| folder.join(name).to_str().expect("UTF-8").to_owned());
+    let out = folder.join("calls");
+    run(data().call_with(&out, &["--maf", &own])).well();
+    // It takes what stands in angle brackets, and ends, for inserted bases.
+    let text = String::from_utf8(gunzip(&out.join("somatic.vcf.gz"))).expect("UTF-8");
+    let small = |line: &&str| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        line.starts_with('#') || columns[6] == "PASS" && !columns[4].contains(['<', '[', ']'])
+    };
+    std::fs::write(&vcf, text.lines().filter(small).map(|line| format!("{line}\n")).collect::<String>())
+        .expect("a file");
+    satisfied(&converter, &["vcf2maf", &vcf, "-o", &theirs, "--tumor-id", "TUMOR", "--normal-id", "NORMAL"]);
+    let [own, theirs] = [own, theirs].map(|path| rows(&std::fs::read_to_string(path).expect("a MAF")));
+    assert!(own.len() >= 30, "{} rows", own.len());
+    assert_eq!(own, theirs);
 }
