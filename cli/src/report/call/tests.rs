@@ -259,7 +259,7 @@ fn the_page_says_what_was_found_and_what_it_cost() {
         "<code>C</code> → <code>T</code>",
         "−3 bp <code>ACT</code>",
         "to chr1:55,678 (10,000 bp)",
-        "14 <span class=\"of\">/ 29</span>",
+        "14 <span class=\"of\" data-pairs=\"14 29\">/ 29</span>",
         "title=\"Quality under the threshold\">low_quality",
         "334 MB",
         "taken from an earlier run",
