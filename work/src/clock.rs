@@ -35,7 +35,7 @@ pub struct ProcessCost {
 
 /// What this process has cost so far (proc_pid_stat(5), fields 14 to 17; `VmHWM` of proc_pid_status(5)).
 pub fn process_cost() -> ProcessCost {
-    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return usage::cost() };
+    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return called() };
     // The fields are counted behind the command name, which may hold anything but a closing parenthesis.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
     // Linux reports them in clock ticks of 1/100 s on every architecture it runs on.
@@ -51,6 +51,12 @@ pub fn process_cost() -> ProcessCost {
         children_s: seconds(13) + seconds(14),
         peak_bytes: peak * 1024,
     }
+}
+
+/// The same, without `/proc`.
+fn called() -> ProcessCost {
+    let (cpu_s, peak_bytes) = usage::own();
+    ProcessCost { cpu_s, children_s: usage::children_s(), peak_bytes }
 }
 
 /// Takes the cost of what happens after it was started.
@@ -71,5 +77,22 @@ impl Clock {
         let ProcessCost { cpu_s, peak_bytes, .. } = process_cost();
         let wall_s = self.wall.elapsed().as_secs_f64();
         UnitCost { name: name.to_owned(), wall_s, cpu_s: cpu_s - self.cpu_s, peak_bytes, resumed: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_calls_tell_the_same() {
+        let filled = vec![1_u8; 64 << 20];
+        let sum: u64 = (0..20).flat_map(|_| &filled).map(|&byte| u64::from(std::hint::black_box(byte))).sum();
+        assert_eq!(sum, 20 * (64 << 20));
+        let (files, call) = (process_cost(), called());
+        assert!(call.cpu_s > 0.0 && (files.cpu_s - call.cpu_s).abs() < 0.5, "{files:?} {call:?}");
+        // The kernel counts pages a batch late.
+        assert!(call.peak_bytes + (4 << 20) >= files.peak_bytes, "{files:?} {call:?}");
+        assert!(files.peak_bytes >= 64 << 20, "{files:?}");
     }
 }

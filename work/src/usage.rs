@@ -3,8 +3,6 @@
 // getrusage(2) fills a structure that is handed to it.
 #![allow(unsafe_code)]
 
-use crate::clock::ProcessCost;
-
 /// Seconds of processor time of those that `who` names, and the highest resident memory of one of them in bytes.
 fn usage(who: libc::c_int) -> (f64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -17,28 +15,12 @@ fn usage(who: libc::c_int) -> (f64, u64) {
     (seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_maxrss.max(0) as u64 * 1024)
 }
 
-/// What this process has cost so far. The memory may be that of the process that started it, which is why `/proc` is asked first.
-pub fn cost() -> ProcessCost {
-    let (cpu_s, peak_bytes) = usage(libc::RUSAGE_SELF);
-    let (children_s, _) = usage(libc::RUSAGE_CHILDREN);
-    ProcessCost { cpu_s, children_s, peak_bytes }
+/// Of this process, all threads. The memory may be that of the process that started it, which is why `/proc` is asked first.
+pub fn own() -> (f64, u64) {
+    usage(libc::RUSAGE_SELF)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::process_cost;
-
-    #[test]
-    fn both_ways_tell_the_same() {
-        let filled = vec![1_u8; 64 << 20];
-        let sum: u64 = (0..20).flat_map(|_| &filled).map(|&byte| u64::from(std::hint::black_box(byte))).sum();
-        assert_eq!(sum, 20 * 64 << 20);
-        let (files, call) = (process_cost(), cost());
-        assert!(call.cpu_s > 0.0 && (files.cpu_s - call.cpu_s).abs() < 0.5, "{files:?} {call:?}");
-        assert!(
-            call.peak_bytes + (4 << 20) >= files.peak_bytes && files.peak_bytes >= 64 << 20,
-            "{files:?} {call:?}"
-        );
-    }
+/// Seconds of processor time of child processes that it has waited for.
+pub fn children_s() -> f64 {
+    usage(libc::RUSAGE_CHILDREN).0
 }
