@@ -171,8 +171,8 @@ fn row(sample: &str, results: &Path) -> String {
     }
 }
 
-/// Sections of a finished call, whose results go to `folder`: its libraries, the pair, calls that passed, and their substitutions.
-pub fn of_call(outcome: &Outcome, folder: &Path) -> Vec<Section> {
+/// Sections of a finished call, whose results go to `folder`, and of which `passed` says how many of each class did: its libraries, the pair, calls that passed, and their substitutions.
+pub fn of_call(outcome: &Outcome, passed: &BTreeMap<&str, u64>, folder: &Path) -> Vec<Section> {
     let rows: Vec<String> = outcome.samples.iter().map(|sample| row(sample, folder)).collect();
     let others = || outcome.others.iter();
     let mut general = general();
@@ -213,8 +213,7 @@ pub fn of_call(outcome: &Outcome, folder: &Path) -> Vec<Section> {
         }
     }
     if let Some(first) = rows.get(1) {
-        let passed = crate::call::outputs::passed(outcome);
-        for (class, count) in &passed {
+        for (class, count) in passed {
             calls.put(first, class, Some(*count));
         }
         calls.rows.entry(first.clone()).or_default();

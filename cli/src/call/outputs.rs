@@ -124,7 +124,7 @@ impl<'a> Outputs<'a> {
         )?;
         let outcome = outcome::of(job, finished, &records, found, watched.timeline())?;
         output::write_json(&file(SUMMARY), &summary(&outcome), &mut set)?;
-        multiqc::add(&file(MULTIQC), &multiqc::of_call(&outcome, folder), &mut set)?;
+        multiqc::add(&file(MULTIQC), &multiqc::of_call(&outcome, &passed(&outcome), folder), &mut set)?;
         page.write_all(report::call::render(&outcome).as_bytes())?;
         set.add(page.complete()?);
         set.publish()?;
