@@ -6,6 +6,7 @@
 //!
 //! The format has no sums: a changed byte is told where it breaks a column, a length or the index, and else taken for what it says.
 
+use std::fmt::Write as _;
 use std::io::{self, BufReader, Read};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -250,6 +251,7 @@ impl Packed {
         let length = |of: &[u8], read: usize| u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
         let mut scores = Vec::new();
+        let mut number = String::new();
         let mut first: &[u8] = b"";
         for read in 0..self.records * mates {
             let record = read / mates;
@@ -278,7 +280,11 @@ impl Packed {
                 scores.extend(qualities[at..to].iter().map(|score| score.wrapping_sub(b'!')));
             }
             // Reads without names are numbered.
-            let number = (self.before + record as u64 + 1).to_string();
+            number.clear();
+            if name_lengths.is_empty() {
+                // Writing to a string cannot fail.
+                let _ = write!(number, "{}", self.before + record as u64 + 1);
+            }
             let name = if name_lengths.is_empty() { number.as_bytes() } else { name };
             let fields = Fields { flags, name, clipped: false, seq: &letters[at..to], qual: &scores };
             piece.put(record as u32, fields, tally).map_err(|fault| (record, fault))?;
