@@ -26,7 +26,7 @@ use crate::{command, sizes, voice};
     A genome of 1 Mbp, both samples at 30x, nothing but tumour cells in the tumour:\n    \
     genuma simulate -o pair\n  \
     The reads of its tumour alone, to be counted as they are made:\n    \
-    genuma simulate -o - --sample tumor | genuma count - -o tumor.gnm\n  \
+    genuma simulate -o - --sample tumor | genuma count - -o tumor.gkt\n  \
     Half of the cells normal, two subclones, 15% PCR duplicates, from a genome of your own:\n    \
     genuma simulate --genome ref.fa --purity 0.5 --subclones 2 --duplicates 0.15 -o pair\n  \
     No somatic variants at all, to count false calls:\n    \

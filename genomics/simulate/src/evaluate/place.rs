@@ -24,6 +24,15 @@ struct Anchor {
     reverse: bool,
 }
 
+/// How often the reference has a word.
+#[derive(Debug, Clone, Copy)]
+enum Seen {
+    Nowhere,
+    /// Index of the sequence, where it begins there, and whether the other strand has the lesser form.
+    Once(usize, usize, bool),
+    Often,
+}
+
 /// Where contigs lie in a reference.
 pub struct Places<'a> {
     genome: &'a Genome,
@@ -48,22 +57,24 @@ impl<'a> Places<'a> {
     /// Finds those contigs in `genome` that are `named`.
     pub fn find(contigs: &'a Genome, named: &BTreeSet<&str>, genome: &'a Genome) -> Places<'a> {
         let wanted = || contigs.names.iter().zip(&contigs.seqs).filter(|(name, _)| named.contains(&***name));
-        // Where the reference has each word of the contigs; `None` where it has it more than once.
-        let mut seen: HashMap<u64, Option<(usize, usize, bool)>> = HashMap::new();
+        // The words of the contigs.
+        let mut seen: HashMap<u64, Seen> = HashMap::new();
         for (_, word, _) in wanted().flat_map(|(_, seq)| words(seq)) {
-            seen.insert(word, Some((usize::MAX, 0, false)));
+            seen.insert(word, Seen::Nowhere);
         }
         for (chrom, seq) in genome.seqs.iter().enumerate() {
             for (at, word, turned) in words(seq) {
                 if let Some(place) = seen.get_mut(&word) {
-                    let new = place.is_some_and(|place| place.0 == usize::MAX);
-                    *place = new.then_some((chrom, at, turned));
+                    *place = match place {
+                        Seen::Nowhere => Seen::Once(chrom, at, turned),
+                        Seen::Once(..) | Seen::Often => Seen::Often,
+                    };
                 }
             }
         }
         let anchors_of = |seq: &[u8]| {
             let anchor = |(at, word, turned): (usize, u64, bool)| {
-                let (chrom, pos, other) = seen[&word].filter(|place| place.0 != usize::MAX)?;
+                let Seen::Once(chrom, pos, other) = seen[&word] else { return None };
                 Some(Anchor { at, place: (chrom, pos), reverse: turned != other })
             };
             let mut anchors: Vec<Anchor> = words(seq).filter_map(anchor).collect();
