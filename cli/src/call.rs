@@ -187,7 +187,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let panel = job.panel.as_ref().map(Panel::path);
     let known = job.reference.as_deref().into_iter().chain(job.screen.as_deref()).chain(panel);
     let inputs = job.lanes.iter().flat_map(Lane::paths).chain(known);
-    let apart = folder::check_apart(&job.store.work, inputs.chain([args.out.as_path()]));
+    let tables = args.maf.iter().chain(&args.bedpe).map(PathBuf::as_path);
+    let apart = folder::check_apart(&job.store.work, inputs.chain(tables).chain([args.out.as_path()]));
     apart.map_err(|e| Usage(e.to_string()))?;
     let reference = inspect(&job)?;
     budget::check(&job.means, reference)?;
@@ -198,7 +199,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     let begun = room::scratch(&job.store.work, args.scratch).and_then(|scratch| {
         job.means.scratch = scratch;
         foretell(&job, reference)?;
-        Ok(Outputs::begin(&args.out, args.tables())?)
+        Ok(Outputs::begin(&args.out, &args.tables())?)
     });
     let done = begun.and_then(|outputs| call(&job, outputs));
     aligned::tell(&job.lanes);
@@ -227,7 +228,7 @@ pub fn finish(
 ) -> anyhow::Result<()> {
     let start = Instant::now();
     let _folder = OutFolder::open(out)?;
-    let outputs = Outputs::begin(out, Tables::default())?;
+    let outputs = Outputs::begin(out, &Tables::default())?;
     let outcome = outputs.write(job, &mut judge()?, watched)?;
     caution(&outcome);
     farewell(&outcome, out, start);

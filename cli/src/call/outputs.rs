@@ -41,12 +41,26 @@ pub struct Tables {
     pub bedpe: Option<PathBuf>,
 }
 
-/// The results that are to be. The report's file is begun with the run, so that a folder that cannot be written to, or that another run
+/// A table that was asked for, its file begun.
+struct Begun {
+    path: PathBuf,
+    file: AtomicFile,
+}
+
+impl Begun {
+    fn of(path: &Option<PathBuf>) -> Result<Option<Begun>, publish::Error> {
+        let begun = |path: &PathBuf| Ok(Begun { path: path.clone(), file: AtomicFile::create(path)? });
+        path.as_ref().map(begun).transpose()
+    }
+}
+
+/// The results that are to be. The files of the report and of tables are begun with the run, so that a folder that cannot be written to, or that another run
 /// writes to, shows at once.
 pub struct Outputs<'a> {
     folder: &'a Path,
     page: AtomicFile,
-    tables: Tables,
+    maf: Option<Begun>,
+    bedpe: Option<Begun>,
 }
 
 impl<'a> Outputs<'a> {
@@ -54,9 +68,10 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// It is read-only, full, or another run is writing its results there.
-    pub fn begin(folder: &'a Path, tables: Tables) -> Result<Self, publish::Error> {
+    pub fn begin(folder: &'a Path, tables: &Tables) -> Result<Self, publish::Error> {
         let page = AtomicFile::create(folder.join(REPORT))?;
-        let there = earlier(folder, &tables);
+        let (maf, bedpe) = (Begun::of(&tables.maf)?, Begun::of(&tables.bedpe)?);
+        let there = earlier(folder, tables);
         if !there.is_empty() {
             info!(
                 "{}: results of an earlier run are replaced at the end: {}",
@@ -64,7 +79,7 @@ impl<'a> Outputs<'a> {
                 there.join(", ")
             );
         }
-        Ok(Outputs { folder, page, tables })
+        Ok(Outputs { folder, page, maf, bedpe })
     }
 
     /// Writes all files of a finished call.
@@ -72,7 +87,7 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// A file cannot be written; then none appears.
     pub fn write(self, job: &Job, finished: &mut Finished, watched: &Watched) -> anyhow::Result<Outcome> {
-        let Outputs { folder, mut page, tables } = self;
+        let Outputs { folder, mut page, maf, bedpe } = self;
         let meter = Arc::new(Meter::of("the reference"));
         watched.begins("write", finished.on_reference.then(|| meter.clone()));
         let file = |name: &str| folder.join(name);
@@ -98,12 +113,10 @@ impl<'a> Outputs<'a> {
             screened::tell(&found, &mut records);
         }
         output::write_vcf(&file(VCF), &header, &records, genome, &mut set)?;
-        for (path, what, other, table) in [
-            (&tables.maf, "small changes", "structural", tables::maf(&records, genome, &finished.samples)),
-            (&tables.bedpe, "junctions", "small", tables::bedpe(&records, genome)),
-        ] {
-            let Some(path) = path else { continue };
-            let mut file = AtomicFile::create(path)?;
+        let maf = maf
+            .map(|to| (to, "small changes", "structural", tables::maf(&records, genome, &finished.samples)));
+        let bedpe = bedpe.map(|to| (to, "junctions", "small", tables::bedpe(&records, genome)));
+        for (Begun { path, mut file }, what, other, table) in [maf, bedpe].into_iter().flatten() {
             file.write_all(table.text.as_bytes())?;
             set.add(file.complete()?);
             let (rows, others) = (table.rows, table.others);

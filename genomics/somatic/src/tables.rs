@@ -125,10 +125,12 @@ pub fn bedpe(records: &[Record], genome: &Reference) -> Table {
             continue;
         };
         let inserted = match (&structural.inserted[..], &record.alternative) {
-            ([], Alternative::Bases(bases)) if bases.len() > 1 => &bases.as_bytes()[1..],
-            ([], _) => b".",
+            ([], Alternative::Bases(bases)) => {
+                shape(record.pos, &record.reference, bases).alternative.as_bytes()
+            }
             (inserted, _) => inserted,
         };
+        let inserted = if matches!(inserted, b"" | b"-") { b"." } else { inserted };
         let inserted = String::from_utf8_lossy(inserted);
         for ends in &structural.junctions {
             let place =
