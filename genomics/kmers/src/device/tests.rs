@@ -85,17 +85,19 @@ impl<const S: usize> Table<S> for Threads<S> {
 }
 
 /// A device to test with, the same for all tests so that kernels are compiled once.
-fn device() -> Arc<Device> {
-    static DEVICE: OnceLock<Arc<Device>> = OnceLock::new();
-    DEVICE.get_or_init(|| opened(&Trial::default()).remove(0)).clone()
+fn device() -> Option<Arc<Device>> {
+    static DEVICE: OnceLock<Option<Arc<Device>>> = OnceLock::new();
+    DEVICE.get_or_init(|| Some(opened(&Trial::default())?.remove(0))).clone()
 }
 
-fn opened(trial: &Trial) -> Vec<Arc<Device>> {
+/// The first device as a trial has it; says so where there is none.
+pub(crate) fn opened(trial: &Trial) -> Option<Vec<Arc<Device>>> {
     let found = find();
-    let described = found.devices.first();
-    let described =
-        described.unwrap_or_else(|| panic!("no device, see scripts/setup.sh: {:?}", found.missing));
-    Device::open(described, trial).expect("opened")
+    let Some(described) = found.devices.first() else {
+        eprintln!("skipped: no device, see scripts/setup.sh: {:?}", found.missing);
+        return None;
+    };
+    Some(Device::open(described, trial).expect("opened"))
 }
 
 /// All that is harvested.
@@ -228,8 +230,10 @@ fn all_hold<const S: usize>(k: u32, reads: usize, seed: u64, sizes: Sizes) -> Ve
         passes.push((format!("threads {i}"), holds(&format!("{vectors:?}"), table, k, &case)));
     }
     passes.push(("twin".into(), holds("twin", Twin::new(k, sizes), k, &case)));
-    let opencl = OpenCl::new(&device(), k, sizes).expect("a table");
-    passes.push(("opencl".into(), holds("opencl", opencl, k, &case)));
+    if let Some(device) = device() {
+        let opencl = OpenCl::new(&device, k, sizes).expect("a table");
+        passes.push(("opencl".into(), holds("opencl", opencl, k, &case)));
+    }
     passes
 }
 
@@ -272,7 +276,8 @@ fn what_a_lost_device_leaves_are_whole_classes() {
     };
     let mut losses = 0;
     for fail in [10, 20, 40, 70, 110, 160, 220, 300, 600] {
-        let device = opened(&Trial::default().fail_at(fail)).remove(0);
+        let Some(mut devices) = opened(&Trial::default().fail_at(fail)) else { return };
+        let device = devices.remove(0);
         let (mut all, mut classes) = (All::new(Wanted::Roots), vec![Class::ALL]);
         let on_device = OpenCl::new(&device, 25, sizes)
             .map_err(Fault::Device)
