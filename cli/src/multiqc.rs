@@ -370,7 +370,7 @@ pub fn of_pairs(names: &[String], looked: &[(&Libraries, &PairFacts)], prefix: &
     vec![general, pair]
 }
 
-/// What `genuma align` says of a sample.
+/// What `genuma align` says of a sample; shares of its reads in percent.
 pub struct Aligned {
     pub sample: String,
     pub reads: u64,
@@ -381,7 +381,7 @@ pub struct Aligned {
     pub insert: Option<f64>,
 }
 
-/// Columns for `genuma align`; shares are of 1.
+/// Columns for `genuma align`.
 pub fn of_alignment(aligned: &Aligned) -> Vec<Section> {
     let mut general = Section::new(
         "align",
@@ -402,9 +402,9 @@ pub fn of_alignment(aligned: &Aligned) -> Vec<Section> {
     );
     let row = &aligned.sample;
     general.put(row, "reads", Some(aligned.reads as f64 / 1e6));
-    general.put(row, "mapped", Some(hundredths(aligned.mapped)));
-    general.put(row, "proper", aligned.proper.map(hundredths));
-    general.put(row, "duplicates", aligned.duplicates.map(hundredths));
+    general.put(row, "mapped", Some(aligned.mapped));
+    general.put(row, "proper", aligned.proper);
+    general.put(row, "duplicates", aligned.duplicates);
     general.put(row, "template", aligned.insert);
     vec![general]
 }

@@ -125,13 +125,12 @@ impl Outcome {
     pub fn columns(&self, sample: String) -> multiqc::Aligned {
         let tally = &self.aligned.tally;
         let marked = self.sorted.as_ref().and_then(|sorted| sorted.marked);
-        let share = |part: u64, all: u64| percent(part, all) / 100.0;
         multiqc::Aligned {
             sample,
             reads: tally.reads,
-            mapped: share(tally.mapped, tally.reads),
-            proper: (tally.paired > 0).then(|| share(tally.proper, tally.paired)),
-            duplicates: marked.map(|m| share(m.paired_duplicates + m.single_duplicates, tally.reads)),
+            mapped: percent(tally.mapped, tally.reads),
+            proper: (tally.paired > 0).then(|| percent(tally.proper, tally.paired)),
+            duplicates: marked.map(|m| percent(m.paired_duplicates + m.single_duplicates, tally.reads)),
             insert: tally.inserts().map(|inserts| inserts.median as f64),
         }
     }
