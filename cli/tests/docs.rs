@@ -139,7 +139,8 @@ fn commands_of_the_readme_run() {
         .filter(|line| line.starts_with("genuma "))
         .collect();
     assert!(commands.len() >= 9, "{commands:?}");
-    shell(&folder, "bwa index ref.fa");
+    let (indexed, said) = shell(&folder, "bwa index ref.fa");
+    assert!(indexed, "{said}");
     for command in commands {
         // Half a minute in which nothing else may run: cli/tests/probe.rs runs it.
         if command.starts_with("genuma probe") {

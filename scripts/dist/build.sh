@@ -15,10 +15,11 @@ x86_64 | aarch64) triple=$1-unknown-linux-musl ;;
 esac
 
 # Both from PyPI, of one version each: another compiler makes other bytes.
-tools=target/dist/tools
+zig=0.17.1 zigbuild=0.24.1
+tools=target/dist/tools-$zig-$zigbuild
 if [ ! -x "$tools/bin/cargo-zigbuild" ]; then
   python3 -m venv "$tools"
-  "$tools/bin/pip" -q install ziglang==0.17.1 cargo-zigbuild==0.24.1
+  "$tools/bin/pip" -q install "ziglang==$zig" "cargo-zigbuild==$zigbuild"
 fi
 if ! rustup target list --installed 2>/dev/null | grep -qx "$triple"; then
   rustup target add "$triple"
