@@ -379,6 +379,13 @@ fn a_call_names_what_it_replaces_and_writes_the_tables_asked_for() {
     for name in ["somatic.vcf.gz", "contigs.fa", "report.html", "summary.json", "x.maf", "x.bedpe"] {
         assert!(said.contains(name), "{said}");
     }
+    // What would go with the work folder, or cannot be written, shows at once.
+    let inside = out.join(".work/x.maf");
+    refused(&data().call_with(&out, &["--maf", text(&inside)]), 2, &["x.maf", "lies in the work folder"]);
+    let nowhere = folder.join("none/x.bedpe");
+    let ended = run(data().call_with(&out, &["--bedpe", text(&nowhere)]));
+    assert!(ended.code == Some(1) && ended.stderr.contains("x.bedpe"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("count begins"), "{}", ended.stderr);
     refused(&data().call_with(&out, &["--tumor-name", "a b"]), 2, &["--tumor-name", "letters, digits"]);
     refused(
         &data().call_with(&out, &["--tumor-name", "x", "--normal-name", "x"]),
