@@ -372,10 +372,15 @@ impl Run<'_> {
             placement::Error::Engine(error) => anyhow::Error::new(error),
             other => other.into(),
         })?;
-        let found = engine.found()?;
-        let placed = Placed { as_chosen: as_chosen(&plan.choice, &found), plan, found };
+        let found = engine.found();
+        if let Err(error) = &found {
+            // As in a container that may not ask; nothing depends on the answer.
+            warn!("{error}: whether the index is where it was to be is not known");
+        }
+        let as_chosen = found.as_ref().ok().map(|found| as_chosen(&plan.choice, found));
+        let placed = Placed { as_chosen, plan, found: found.unwrap_or_default() };
         info!("{}", placed.line());
-        if !placed.as_chosen {
+        if placed.as_chosen == Some(false) {
             warn!("the index is not where it was to be: alignments are the same, but may take longer");
         }
         let load = loading.elapsed();

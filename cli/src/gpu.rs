@@ -180,6 +180,8 @@ pub fn tell(devices: &Devices) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -194,7 +196,9 @@ mod tests {
         let found = find();
         let cpu = found.devices.iter().find(|device| device.kind == Kind::Cpu);
         let Some(cpu) = cpu else {
-            return eprintln!("skipped: no CPU is a device here: {:?}", found.missing);
+            // Past what is kept of passing tests.
+            let _ = writeln!(std::io::stderr(), "skipped: no CPU is a device here: {:?}", found.missing);
+            return;
         };
         assert!(!may_gain(cpu));
         let mut card = cpu.clone();

@@ -240,3 +240,40 @@ fn pipes_in_and_out() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.code() == Some(0) && !said.contains("error"), "{said}");
 }
+
+/// Runs a program without a call of the system: it fails as in a container, or as where nobody has written it (seccomp).
+const WITHOUT: &str = r#"
+import ctypes, os, struct, sys
+error, call = int(sys.argv[1]), {"x86_64": 279, "aarch64": 239}[os.uname().machine]  # move_pages
+steps = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (0x06, 0, 0, 0x50000 | error), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+class Program(ctypes.Structure):
+    _fields_ = [("steps", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_void_p] * 4
+program = Program(len(steps), ctypes.addressof(code))
+if libc.prctl(38, 1, None, None, None) or libc.prctl(22, 2, ctypes.addressof(program), None, None):
+    sys.exit("no filter: " + os.strerror(ctypes.get_errno()))
+os.execv(sys.argv[2], sys.argv[2:])
+"#;
+
+#[test]
+fn where_the_kernel_does_not_tell_places_reads_are_aligned_all_the_same() {
+    if installed("python3").is_none() {
+        return;
+    }
+    let folder = scratch("untold");
+    let expected = align(&[]).stdout;
+    // EPERM of Docker's default profile; ENOSYS of QEMU's user mode.
+    for error in ["1", "38"] {
+        let json = folder.join("run.json");
+        let mut python = Command::new("python3");
+        python.args(["-c", WITHOUT, error, env!("CARGO_BIN_EXE_genuma"), "align", "--json", text(&json)]);
+        let output = python.arg(reference()).args(mates()).output().expect("python3 starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(lines(&String::from_utf8_lossy(&output.stdout)) == lines(&expected), "{said}");
+        let told: Value = serde_json::from_slice(&fs::read(&json).expect("a file")).expect("JSON");
+        assert!(said.contains("move_pages") && told["placement"]["as_chosen"].is_null(), "{said}\n{told}");
+    }
+}

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{data, scratch};
+use common::{data, installed, scratch, skipped};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
@@ -56,17 +56,10 @@ fn shell(folder: &Path, commands: &str) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What the system lacks of `programs`.
-fn lacks(programs: &[&str]) -> Option<String> {
-    let there =
-        |program: &&&str| !Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success());
-    programs.iter().find(there).map(|program| format!("{program} is not installed"))
-}
-
 #[test]
 fn the_tutorial_does_what_it_says() {
-    if let Some(why) = lacks(&["bcftools", "samtools"]) {
-        return eprintln!("skipped: the tutorial: {why}");
+    if ["bcftools", "samtools"].iter().any(|program| installed(program).is_none()) {
+        return;
     }
     let folder = scratch("tutorial");
     let page = fs::read_to_string(root().join("docs/tutorial.md")).expect("the tutorial");
@@ -109,16 +102,14 @@ fn picture(report: &Path) {
             let bytes = fs::read(&to).expect("a picture");
             assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 50_000, "{} bytes", bytes.len());
         }
-        Err(error) => eprintln!("skipped: the picture of the report: chromium cannot be run here ({error})"),
+        Err(error) => skipped(&format!("the picture of the report: chromium cannot be run here ({error})")),
     }
 }
 
 #[test]
 fn commands_of_the_readme_run() {
-    if let Some(why) = lacks(&["samtools"])
-        .or_else(|| Command::new("bwa").output().is_err().then(|| "bwa is not installed".to_owned()))
-    {
-        return eprintln!("skipped: the README: {why}");
+    if installed("bwa").is_none() {
+        return;
     }
     let folder = scratch("readme");
     let data = data();

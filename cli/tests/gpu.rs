@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::OnceLock;
 
-use common::{Data, assert_same, genuma, scratch};
+use common::{Data, assert_same, genuma, scratch, skipped};
 
 /// What a device is made of in most tests: two, with so little memory that bins are cut, and threads that leave them all they can do.
 const HARD: &str = "memory=1M,split=2,alone=1";
@@ -39,7 +39,7 @@ fn lacks_devices() -> bool {
     let found = &shown["devices"];
     let lacks = found["devices"].as_array().is_none_or(Vec::is_empty);
     if lacks {
-        eprintln!("skipped: no device, see scripts/setup.sh: {}", found["missing"]);
+        skipped(&format!("no device, see scripts/setup.sh: {}", found["missing"]));
     }
     lacks
 }

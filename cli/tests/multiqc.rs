@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{called, data, run, scratch};
+use common::{called, data, run, scratch, skipped};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
@@ -93,7 +93,7 @@ fn multiqc_shows_a_folder_of_results() {
         .well();
     let program = match multiqc() {
         Ok(program) => program,
-        Err(why) => return eprintln!("skipped: MultiQC 1.35 is not to be had from PyPI: {why}"),
+        Err(why) => return skipped(&format!("MultiQC 1.35 is not to be had from PyPI: {why}")),
     };
     let output = Command::new(program)
         .current_dir(&folder)

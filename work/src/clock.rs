@@ -44,12 +44,11 @@ pub fn process_cost() -> ProcessCost {
     let peak = status
         .lines()
         .find_map(|l| l.strip_prefix("VmHWM:"))
-        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok())
-        .unwrap_or(0);
+        .and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
     ProcessCost {
         cpu_s: seconds(11) + seconds(12),
         children_s: seconds(13) + seconds(14),
-        peak_bytes: peak * 1024,
+        peak_bytes: peak.map_or_else(|| usage::own().1, |kib| kib * 1024),
     }
 }
 

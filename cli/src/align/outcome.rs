@@ -17,8 +17,8 @@ use crate::{json, multiqc};
 pub struct Placed {
     pub plan: Plan,
     pub found: Vec<Found>,
-    /// Whether both agree.
-    pub as_chosen: bool,
+    /// Whether both agree; nothing where the kernel does not tell where it is.
+    pub as_chosen: Option<bool>,
 }
 
 /// What the stages took.
@@ -53,9 +53,10 @@ impl Placed {
             })
             .collect();
         let found = match (copies.is_empty(), self.as_chosen) {
+            (_, None) => "the kernel does not tell where its pages are".to_owned(),
             (true, _) => "the engine does not show where its arrays are".to_owned(),
-            (false, true) => format!("pages on {}", copies.join("; ")),
-            (false, false) => format!("but pages are on {}", copies.join("; ")),
+            (false, Some(true)) => format!("pages on {}", copies.join("; ")),
+            (false, Some(false)) => format!("but pages are on {}", copies.join("; ")),
         };
         format!("index {choice}, {why}; {found}")
     }
