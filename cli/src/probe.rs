@@ -34,8 +34,8 @@ use crate::{report, voice};
 ///   machine.json   every number with unit, repetitions, median and spread
 ///   machine.html   the same drawn, with a word on what it means: open it in a browser
 ///
-/// The whole takes a minute on a small machine and up to ten on a large one; --quick takes under a minute where there
-/// are few nodes. What cannot be measured or read here is said.
+/// Where nothing else runs the whole takes a minute on a small machine and up to ten on a large one, and --quick under a
+/// minute where there are few nodes; how long is said at the start. What cannot be measured or read here is said, too.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     genuma probe --quick\n  \
@@ -83,7 +83,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn measured(quick: bool) -> anyhow::Result<MachineProfile> {
     let topology = Sysfs::new().topology()?;
     let plan = Plan::new(&topology, &if quick { Wish::quick() } else { Wish::full() })?;
-    info!("measuring takes about {:.0} s; other programs disturb it", plan.expected_s().max(1.0));
+    info!(
+        "measuring takes about {:.0} s where nothing else runs; other programs make it longer and its numbers worse",
+        plan.expected_s().max(1.0)
+    );
     let machine = Machine {
         theory: dmi::read(Path::new(dmi::TABLE)),
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned()),

@@ -44,7 +44,7 @@ impl Steps {
     pub fn start(all_s: f64) -> Self {
         let shown = enabled!(tracing::Level::INFO) && !BARS.is_hidden();
         let bar = shown.then(|| {
-            let style = ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg:44!}");
+            let style = ProgressStyle::with_template("{wide_bar} {percent}% {elapsed}, {eta} left {msg:44!}");
             let bar = ProgressBar::new(1000);
             BARS.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
         });
@@ -62,7 +62,12 @@ impl Steps {
         let mut line = self.line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if line.is_none_or(|last| last.elapsed() >= LINE) {
             *line = Some(Instant::now());
-            info!("{:.0}% done after {:.0} s: {next}", 100.0 * share, self.began.elapsed().as_secs_f64());
+            let elapsed_s = self.began.elapsed().as_secs_f64();
+            let left = match share {
+                0.0 => String::new(),
+                share => format!(", about {:.0} s left", elapsed_s * (1.0 / share - 1.0)),
+            };
+            info!("{:.0}% done after {elapsed_s:.0} s{left}: {next}", 100.0 * share);
         }
     }
 }

@@ -4,13 +4,13 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::bail;
-use genuma_flash::{Answers, Options, Table};
+use genuma_flash::{Answers, Cached, Options, Table};
 use genuma_kmers::encode::kmers;
 use genuma_reads::{Cut, ReadBatch, ReadLane, ReadStream, StreamOptions};
 use tracing::info;
 
 use crate::note::{Note, counts};
-use crate::{command, voice};
+use crate::{command, sizes, voice};
 
 /// K-mers looked up at once.
 const AT_ONCE: usize = 1 << 16;
@@ -18,12 +18,14 @@ const AT_ONCE: usize = 1 << 16;
 const DEPTH: usize = 64;
 /// Bases of sequences in memory at once, unless one alone has more.
 const BASES: u64 = 1 << 24;
+/// One in so many entries has room in the cache unless asked otherwise (a twentieth, as in cadenelli2019, section 5.4.4).
+const CACHED_ONE_IN: u64 = 20;
 
 /// Look up k-mers in a table that `genuma count` made.
 ///
 /// Prints a line for every k-mer of the sequences: the sequence's name, where the k-mer starts in it (from 1), the k-mer as
 /// it stands there, and a count for each sample. K-mers that are not in the table have counts of 0. Windows with other
-/// letters than A, C, G and T are left out.
+/// letters than A, C, G and T are left out. What was found stays in memory, up to --cache, for when it is asked for again.
 #[derive(Debug, clap::Args)]
 #[command(
     about = "Look up k-mers in a table that `genuma count` made",
@@ -41,6 +43,9 @@ pub struct Args {
     /// Threads that look up [default: all processors]
     #[arg(short, long, value_name = "N", value_parser = command::threads())]
     threads: Option<u16>,
+    /// Memory for k-mers that were found, such as 500M; 0 keeps none [default: room for a twentieth of the table's]
+    #[arg(long, value_name = "SIZE", value_parser = sizes::parse)]
+    cache: Option<u64>,
 }
 
 /// Looks up and prints.
@@ -68,8 +73,9 @@ fn query(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
     let mut sequences = ReadStream::open(&lanes, StreamOptions::new(Cut::at_bases(BASES)))?;
     writeln!(out, "sequence\tposition\tkmer\t{}", note.samples.join("\t"))?;
 
-    let mut lookup =
-        Lookup { table: &table, note: &note, threads, answers: Answers::new(), asked: 0, found: 0 };
+    let twentieth = || Cached::memory(table.len().div_ceil(CACHED_ONE_IN), table.value_bytes());
+    let cached = Cached::new(&table, args.cache.unwrap_or_else(twentieth))?;
+    let mut lookup = Lookup { cached, note: &note, threads, answers: Answers::new(), asked: 0, found: 0 };
     let (mut batch, mut places, mut keys) = (ReadBatch::new(), Vec::new(), Vec::new());
     while sequences.fill(&mut batch)? {
         for (number, sequence) in batch.iter().enumerate() {
@@ -84,13 +90,17 @@ fn query(args: &Args, mut out: impl Write) -> anyhow::Result<()> {
         lookup.print(&batch, &mut places, &mut keys, &mut out)?;
     }
     out.flush()?;
-    info!("{} k-mers looked up, {} found", lookup.asked, lookup.found);
+    let (asked, found) = (lookup.asked, lookup.found);
+    let (remembered, room) = (lookup.cached.remembered(), lookup.cached.room());
+    info!(
+        "{asked} k-mers looked up, {found} found, {remembered} of them in the cache, which has room for {room}"
+    );
     Ok(())
 }
 
 /// Looks many k-mers up at once.
 struct Lookup<'a> {
-    table: &'a Table,
+    cached: Cached<'a>,
     note: &'a Note,
     threads: usize,
     answers: Answers,
@@ -107,7 +117,7 @@ impl Lookup<'_> {
         keys: &mut Vec<u64>,
         out: &mut impl Write,
     ) -> anyhow::Result<()> {
-        self.table.get_many(keys, self.threads, DEPTH, &mut self.answers)?;
+        self.cached.get_many(keys, self.threads, DEPTH, &mut self.answers)?;
         let k = self.note.k as usize;
         for (&(number, start), answer) in places.iter().zip(self.answers.iter()) {
             let sequence = batch.read(number);

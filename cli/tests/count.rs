@@ -104,6 +104,22 @@ fn text_and_table_hold_every_kmer() {
         assert_eq!(lines.next(), Some(&line[..]));
     }
     let none: Vec<&str> = lines.collect();
+    // The same whatever is remembered; asked for twice, with room for all, most are remembered once: keys fall on sets of places as they like.
+    // Files of the same bytes would be refused.
+    let copy = fs::read_to_string(&fasta).expect("sequences").replace("of them", "once more");
+    let copy = write(&folder, "again.fa", &copy);
+    for (cache, remembered) in [("0", 0..=0), ("1G", expected.len() * 99 / 100..=expected.len())] {
+        let twice = run(["query", "--cache", cache, name(&gkt), name(&fasta), name(&copy)]).well();
+        assert_eq!(twice.stdout, format!("{answers}{}", answers.split_once('\n').expect("lines").1));
+        let told =
+            twice.stderr.split_once(&format!("{} found, ", 2 * expected.len())).expect("what was found").1;
+        let of_cache = told.split_once(" of them in the cache").expect("what was remembered").0;
+        assert!(
+            remembered.contains(&of_cache.parse().expect("a number")),
+            "{remembered:?}: {}",
+            twice.stderr
+        );
+    }
     assert_eq!(none.len(), 40 - K + 1);
     assert!(none.iter().all(|line| line.starts_with("none\t") && line.ends_with("\t0\t0")), "{none:?}");
 

@@ -76,6 +76,8 @@ fn lines(text: &mut String, profile: &MachineProfile) -> std::fmt::Result {
             device.name, device.to_gbs, device.from_gbs, device.random_mops
         )?;
     }
+    let effort = &profile.effort;
+    writeln!(text, "took        {:.0} s, {:.0} s were expected", effort.took_s, effort.expected_s)?;
     let missing = profile.missing.iter().map(|what| format!("missing     {what}\n"));
     text.extend(missing);
     Ok(())

@@ -1,7 +1,7 @@
 //! Immutable sorted tables on flash: key → value of a fixed size, looked up at random at the device's own rate.
 //!
 //! [`TableWriter`] takes entries in order of their keys. [`Table`] keeps in memory what tells absent keys, the entries that are looked up
-//! most, and in which page any other is; a [`Reader`] looks up many keys at once, with many reads under way. Every page carries a checksum:
+//! most, and in which page any other is; a [`Reader`] looks up many keys at once, with many reads under way, and [`Cached`] remembers what was found. Every page carries a checksum:
 //! a damaged one is an error, never a wrong answer. The design is that of cadenelli2019, chapter 5; `docs/flash.md` tells what
 //! was measured, `docs/formats/table.md` what the bytes mean.
 
@@ -20,10 +20,12 @@ mod sift;
 mod queue;
 mod reader;
 mod answers;
+mod cached;
 mod entries;
 mod scan;
 
 pub use answers::Answers;
+pub use cached::Cached;
 pub use entries::Entries;
 pub use error::{Error, Part};
 pub use format::{MAX_NOTE, MAX_VALUE};

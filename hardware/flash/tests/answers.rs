@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use genuma_flash::{Access, Answers, Error, MAX_VALUE, Options, Spec, Table, TableWriter};
+use genuma_flash::{Access, Answers, Cached, Error, MAX_VALUE, Options, Spec, Table, TableWriter};
 use genuma_machine::placement::{Pages, Placement, Policy};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -52,6 +52,19 @@ fn agrees(table: &Table, weights: &BTreeMap<u64, u64>, asked: &[u64], bytes: usi
     }
     table.get_many(asked, 3, 8, &mut answers).unwrap();
     assert!(asked.iter().zip(answers.iter()).all(|(key, answer)| answer == expected(key).as_deref()));
+
+    // Remembering nothing, some and all of what was found; the second time what is remembered is asked for again.
+    let all = Cached::memory(table.len(), bytes);
+    for memory in [0, all / 7, all, u64::MAX] {
+        let mut cached = Cached::new(table, memory).unwrap();
+        assert!(memory == u64::MAX || Cached::memory(cached.room(), bytes) <= memory);
+        for keys in asked.chunks(asked.len() / 2 + 1).chain(asked.rchunks(asked.len() * 2 / 3 + 1)) {
+            cached.get_many(keys, 2, 8, &mut answers).unwrap();
+            assert_eq!(answers.len(), keys.len());
+            assert!(keys.iter().zip(answers.iter()).all(|(key, answer)| answer == expected(key).as_deref()));
+        }
+        assert!(cached.room() > 0 || cached.remembered() == 0);
+    }
 
     let mut entries = table.entries().unwrap();
     for &key in weights.keys() {
@@ -108,6 +121,36 @@ proptest! {
             agrees(&table, &weights, &asked, bytes);
         }
     }
+}
+
+#[test]
+fn what_was_found_is_remembered() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.table");
+    let weights: BTreeMap<u64, u64> = (0..40_000).map(|i| (i * 977, 0)).collect();
+    write(&path, Spec::new(4, 40_000), &weights);
+    let table = Table::open(&path, &options(Access::Auto, true)).unwrap();
+    let keys: Vec<u64> = weights.keys().copied().collect();
+    let (few, absent) = (&keys[..1000], keys.iter().map(|key| key + 1).collect::<Vec<_>>());
+    let mut answers = Answers::new();
+    let mut again = |memory: u64, keys: &[u64]| {
+        let mut cached = Cached::new(&table, memory).unwrap();
+        (0..2).for_each(|_| cached.get_many(keys, 1, 8, &mut answers).unwrap());
+        cached.remembered()
+    };
+    let twentieth = Cached::memory(2000, 4);
+    assert_eq!(again(0, few), 0);
+    // Keys fall on sets as they like: some sets of a cache for twice as many are full.
+    assert!((950..=1000).contains(&again(twentieth, few)), "{}", again(twentieth, few));
+    assert_eq!(again(u64::MAX, &absent), 0);
+    // What is asked for again stays while others pass through.
+    let mut cached = Cached::new(&table, twentieth).unwrap();
+    for others in keys[1000..].chunks(500) {
+        cached.get_many(&few[..200], 1, 8, &mut answers).unwrap();
+        cached.get_many(others, 1, 8, &mut answers).unwrap();
+    }
+    let most = 200 * (39_000 / 500 - 1);
+    assert!((most * 9 / 10..=most).contains(&cached.remembered()), "{} of {most}", cached.remembered());
 }
 
 #[test]

@@ -16,7 +16,8 @@ struct Plateau {
 /// Finds the levels in a curve of rising ring sizes; `caches` are the sizes of the data caches, nearest first.
 ///
 /// A plateau belongs to the smallest cache that holds the rings of its middle: a cache that others use too ends early, and seldom
-/// late. Of several in one cache the longest counts. The last plateau is DRAM if it ends beyond the last cache. One that is
+/// late. Of several in one cache the longest counts. The last plateau is DRAM if it ends beyond the last cache, and has the latency of
+/// the largest ring; of the others the flattest point counts. One that is
 /// beyond all caches but not the last is named by its place, without a size.
 pub fn levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<Level> {
     let points = &curve.points;
@@ -34,7 +35,9 @@ pub fn levels(curve: &LatencyCurve, caches: &[u64]) -> Vec<Level> {
             (false, None) => format!("step {}", levels.len() + 1),
         };
         let cache_bytes = cache.map(|i| caches[i]);
-        let latency = flattest(&points[plateau.from..=plateau.to]).latency;
+        // DRAM is what the largest ring says, here as for pairs of nodes: two figures for one thing would be one too many.
+        let flattest = flattest(&points[plateau.from..=plateau.to]);
+        let latency = points.last().filter(|_| dram).map_or(flattest.latency, |last| last.latency);
         let level = Level { name, from_bytes, to_bytes, cache_bytes, latency };
         match levels.last_mut() {
             Some(before) if before.name == level.name => {
@@ -130,13 +133,15 @@ mod tests {
     #[test]
     fn a_staircase_gives_its_steps() {
         let caches = [(32768.0, 1.5), (1048576.0, 5.0), (33554432.0, 20.0)];
-        let levels = levels(&curve(|bytes| staircase(bytes, &caches, 120.0)), &CACHES);
+        let curve = curve(|bytes| staircase(bytes, &caches, 120.0));
+        let levels = levels(&curve, &CACHES);
         let names: Vec<_> = levels.iter().map(|l| (l.name.as_str(), l.cache_bytes)).collect();
         let [l1, l2, l3] = CACHES.map(Some);
         assert_eq!(names, [("L1", l1), ("L2", l2), ("L3", l3), ("DRAM", None)]);
         let near = |level: &Level, ns: f64| (level.latency.median / ns - 1.0).abs() < 0.15;
         assert!(near(&levels[0], 1.5) && near(&levels[1], 5.0) && near(&levels[2], 20.0), "{levels:#?}");
         assert!(near(&levels[3], 120.0), "{levels:#?}");
+        assert_eq!(levels[3].latency, curve.points.last().expect("a largest ring").latency);
     }
 
     #[test]

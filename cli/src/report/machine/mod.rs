@@ -43,6 +43,7 @@ pub fn render(profile: &MachineProfile) -> String {
         .concat(),
         "contention" => charts::contention(profile),
         "run" => run(profile),
+        "devices" => tables::devices(profile),
         "tables" => tables::tables(profile),
         "checks" => tables::checks(profile),
         "missing" => tables::missing(profile),

@@ -161,6 +161,34 @@ pub fn tables(profile: &MachineProfile) -> String {
     [levels, pairs, curves, bandwidth, loaded, contention].iter().map(Table::html).collect()
 }
 
+/// The section of devices beside the CPUs; empty without any.
+pub fn devices(profile: &MachineProfile) -> String {
+    if profile.devices.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        r#"<section aria-labelledby="devices">
+<h2 id="devices">Devices that OpenCL drives</h2>
+<p class="note">Copies of pinned memory, and changes of 64-bit words at random places of a device's memory, which counting k-mers comes down to. The best of three.</p>
+<div class="wide"><table><thead><tr><th scope="col">Device</th><th scope="col">Kind</th><th scope="col">Driver</th><th scope="col" class="n">Memory</th><th scope="col">Beside</th><th scope="col" class="n">To it, GB/s</th><th scope="col" class="n">From it, GB/s</th><th scope="col" class="n">Million changes/s</th></tr></thead><tbody>"#,
+    );
+    for d in &profile.devices {
+        let beside = d.node.map_or("unknown".to_string(), |node| format!("node {node}"));
+        let _ = writeln!(
+            html,
+            r#"<tr><td>{}</td><td>{}</td><td>{}</td><td class="n">{}</td><td>{beside}</td><td class="n">{}</td><td class="n">{}</td><td class="n">{}</td></tr>"#,
+            escape(&d.name),
+            escape(&d.kind),
+            escape(&d.driver),
+            binary(d.memory),
+            figure(d.to_gbs),
+            figure(d.from_gbs),
+            figure(d.random_mops)
+        );
+    }
+    html + "</tbody></table></div>\n</section>\n"
+}
+
 /// Where buffers were asked to be and where they were, and the modules of memory.
 pub fn checks(profile: &MachineProfile) -> String {
     let mut html = String::new();

@@ -3,7 +3,7 @@
 use genuma_machine::IdSet;
 use genuma_machine::topology::Transparent;
 use genuma_probe::MachineProfile;
-use genuma_probe::profile::{Kernel, PageKind, Spot};
+use genuma_probe::profile::{DeviceProfile, Kernel, PageKind, Spot};
 
 use super::fixtures::{self, EIGHT, EXPANDED, FOUR, LARGE, SHAPES, SMALL, TWO};
 use super::render;
@@ -247,6 +247,28 @@ fn a_container_is_told_what_it_does_not_see() {
     }
     assert_eq!(html.matches("<rect class=\"core barred\"").count(), 27);
     assert_eq!(html.matches("not measured</title>").count(), 10 + 11, "cells without a figure");
+}
+
+#[test]
+fn devices_have_a_section_where_there_are_any() {
+    let mut profile = TWO.profile();
+    assert!(!render(&profile).contains("id=\"devices\""));
+    profile.devices = vec![DeviceProfile {
+        name: "A <card>".into(),
+        kind: "gpu".into(),
+        driver: "made up 1.2".into(),
+        memory: 80 << 30,
+        node: Some(1),
+        to_gbs: 24.5,
+        from_gbs: 26.25,
+        random_mops: 4321.0,
+    }];
+    let html = render(&profile);
+    assert_nested(&html);
+    let section = between(&html, "id=\"devices\"", "</section>");
+    for told in ["A &lt;card&gt;", "gpu", "made up 1.2", "80 GiB", "node 1", "24.5", "26.2", "4,321"] {
+        assert!(section.contains(told), "{told}: {section}");
+    }
 }
 
 #[test]
