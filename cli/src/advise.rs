@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         None => machine::profile(None, &topology)?,
     };
     interruptible();
-    let look = Sample::take(&invocation.reads, LOOK)?;
+    let look = Sample::take(&invocation.reads, &invocation.aligned, LOOK)?;
     let Some(case) = Case::new(&invocation, &topology, threads, profile.as_ref(), look.total)? else {
         bail!(
             "no node of this machine has both CPUs and memory for this process: there is nothing to choose"
@@ -153,7 +153,7 @@ pub fn choose(
     let profile = machine::profile(None, topology)?;
     interruptible();
     // What is wrong with the reads is told when they are read.
-    let look = Sample::take(&invocation.reads, LOOK).ok();
+    let look = Sample::take(&invocation.reads, &invocation.aligned, LOOK).ok();
     let total = look.as_ref().map_or(UNKNOWN_READS, |look| look.total);
     let Some(case) = Case::new(invocation, topology, threads, profile.as_ref(), total)? else {
         return plain("no node has both CPUs and memory");

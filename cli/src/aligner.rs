@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use genuma_reads::{Aligned, AlignedOptions, Genome};
 use genuma_strategy::invocation::{Error as Wrong, Reads};
 use genuma_strategy::{Invocation, preset};
 
@@ -12,8 +13,9 @@ use crate::failure::Usage;
 /// Reads for a command that does not name its own.
 #[derive(Debug, Args)]
 pub struct Given {
-    /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane
-    #[arg(long, value_name = "FASTQ", num_args = 1.., help_heading = "Input")]
+    /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane; or files of
+    /// aligned reads (BAM, CRAM, CBQ)
+    #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
     reads: Vec<PathBuf>,
     /// Each file of --reads holds read 1 and read 2 in turn
     #[arg(long, requires = "reads", help_heading = "Input")]
@@ -21,6 +23,9 @@ pub struct Given {
     /// Each file of --reads holds reads without mates
     #[arg(long, requires = "reads", conflicts_with = "interleaved", help_heading = "Input")]
     single: bool,
+    /// The FASTA file that CRAM among the reads was written against
+    #[arg(long, value_name = "FASTA", help_heading = "Input")]
+    reference: Option<PathBuf>,
 }
 
 impl Given {
@@ -30,10 +35,14 @@ impl Given {
     /// Wrong usage, or a program or an index that is not there.
     pub fn understand(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
         let invocation = preset::understand(command).map_err(usage)?;
-        if invocation.reads != Reads::Unnamed && self.reads.is_empty() {
-            return Ok(invocation);
-        }
-        invocation.with_reads(named(&self.reads, self.interleaved, self.single)?).map_err(usage)
+        let invocation = match invocation.reads != Reads::Unnamed && self.reads.is_empty() {
+            true => invocation,
+            false => {
+                invocation.with_reads(named(&self.reads, self.interleaved, self.single)?).map_err(usage)?
+            }
+        };
+        let genome = Genome::of(self.reference.clone());
+        invocation.with_aligned(AlignedOptions { genome, ..AlignedOptions::default() }).map_err(usage)
     }
 }
 
@@ -50,7 +59,9 @@ fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Us
     if files.is_empty() {
         return Err(Usage("no reads: name them with --reads".to_owned()));
     }
-    if interleaved {
+    // They hold both mates.
+    let aligned = !single && files.iter().all(|file| Aligned::is(file));
+    if interleaved || aligned {
         return Ok(Reads::Interleaved(files.to_vec()));
     }
     if single || files.len() == 1 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use genuma_machine::topology::{Source, Sysfs};
 use genuma_reads::Meter;
 use genuma_strategy::instance::{Words, kill_all};
-use genuma_strategy::invocation::{Determinism, Output};
+use genuma_strategy::invocation::{Determinism, Output, Reads};
 use genuma_strategy::merge::Program;
 use genuma_strategy::run::{Error, Plan, Summary};
 use genuma_strategy::{Invocation, Strategy, layout, replica};
@@ -22,7 +22,7 @@ use tracing::{debug, info, warn};
 use crate::aligner::{self, Given};
 use crate::failure::Usage;
 use crate::progress::Progress;
-use crate::{advise, command, voice};
+use crate::{advise, aligned, command, voice};
 use outcome::Outcome;
 
 /// Run an aligner, unmodified, where the machine's memory suits it.
@@ -30,6 +30,9 @@ use outcome::Outcome;
 /// The command is the aligner's own, as you would type it: bwa (mem, aln, samse, sampe), bwa-mem2, minibwa, bowtie2, minimap2, strobealign,
 /// SNAP or GEM3. genuma reads the reads once and deals them to one or several instances of the aligner, each on its own CPUs and memory, and
 /// merges what they write into the order of the reads: the same records as the plain command would give, and one more @PG line.
+///
+/// Reads may be in BAM, CRAM (with --reference) or CBQ: named where the aligner takes one file with mates in turn (-p of bwa mem), or with
+/// --reads.
 ///
 /// {threads} in the command is the number of threads that genuma chooses. Any other program that reads FASTQ and writes SAM, read by read
 /// in the order of the reads, runs as well: write {reads1} and {reads2}, or {reads}, or nothing for standard input, where its reads belong,
@@ -42,6 +45,8 @@ use outcome::Outcome;
     genuma run -- bwa mem -t {threads} ref.fa R_1.fq.gz R_2.fq.gz > out.sam\n  \
     Four instances, each with its memory on its own nodes:\n    \
     genuma run --strategy 4xbind -o out.sam -- bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
+    Reads from a BAM file, mates together whatever its order:\n    \
+    genuma run -- bwa mem -p -t {threads} ref.fa R.bam > out.sam\n  \
     A program genuma does not know:\n    \
     genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}"
 )]
@@ -119,6 +124,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     drop(prepared.replicas);
     let outcome = Outcome { command: command::line(), plan: &plan, summary };
     outcome.warn();
+    for (file, tally) in &outcome.summary.aligned {
+        let file = file.display().to_string();
+        aligned::tell_of(&file, tally);
+        let with_mates = tally.records - tally.secondary - tally.supplementary - tally.alone;
+        if matches!(plan.invocations[0].reads, Reads::Single(_)) && with_mates > 0 {
+            warn!(
+                "{file}: {with_mates} reads have mates, and were aligned without them, as the command says"
+            );
+        }
+    }
     if let Some(path) = &args.json {
         outcome.write(path, &mut set)?;
     }

@@ -262,6 +262,95 @@ fn snap_gives_the_same_set_in_the_order_of_the_reads() {
     }
 }
 
+/// How a run of files of aligned reads ended, and what it said.
+fn of_aligned(fixture: &Fixture, options: &[&str], command: &str) -> (Option<i32>, Vec<u8>, String) {
+    let output = genuma()
+        .arg("run")
+        .args(options)
+        .arg("--")
+        .args(command.split(' '))
+        .current_dir(&fixture.folder)
+        .output()
+        .expect("genuma starts");
+    (output.status.code(), output.stdout, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn reads_of_bam_and_cram_are_those_of_fastq() {
+    if ["bwa", "samtools", "bowtie2", "minimap2"].iter().any(|tool| installed(tool).is_none()) {
+        return;
+    }
+    let fixture = fixture();
+    fixture.shell("cp g.fa m.fa; bwa index m.fa; samtools faidx m.fa; bowtie2-build -q m.fa m");
+    // As the reads came; aligned and by place, which parts mates; CRAM; one read less.
+    fixture.shell("bwa mem -K 10000000 m.fa r1.fq r2.fq | samtools view -b -o named.bam -");
+    fixture.shell("samtools sort -o placed.bam named.bam; samtools view -C -T m.fa -o named.cram named.bam");
+    fixture.shell("samtools view -h named.bam | awk '/^@/ || ++n != 9' | samtools view -b -o stray.bam -");
+    let same = |options: &[&str], command: &str, fastq: &str| {
+        let plain = fixture.shell(fastq);
+        for strategy in ["default", "2xlocal"] {
+            let options = [options, &["--strategy", strategy]].concat();
+            let (code, found, said) = of_aligned(fixture, &options, command);
+            assert_eq!(code, Some(0), "{command}: {said}");
+            assert!(without_programs(&found) == without_programs(&plain), "{strategy}: {command}: {said}");
+        }
+    };
+    same(&[], "bwa mem -p -t 2 -K 40000 m.fa named.bam", "bwa mem -p -t 2 -K 40000 m.fa il.fq");
+    same(
+        &["--reference", "m.fa"],
+        "bowtie2 --reorder -x m --interleaved named.cram",
+        "bowtie2 --reorder -x m --interleaved il.fq",
+    );
+    // It breaks ties by names, which have no /1 in BAM.
+    fixture.shell("samtools fastq -n named.bam > bare.fq");
+    same(&[], "minimap2 -ax sr -t 2 m.fa named.bam", "minimap2 -ax sr -t 2 m.fa bare.fq");
+    let two = "bwa mem -K 10000000 m.fa {reads1} {reads2}";
+    fixture.shell("printf '#!/bin/sh\\nexec bwa \"$@\"\\n' > other; chmod +x other");
+    let (code, found, said) = of_aligned(fixture, &["--reads", "named.bam"], &two.replace("bwa", "./other"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        without_programs(&found) == without_programs(&fixture.shell("bwa mem -K 10000000 m.fa r1.fq r2.fq"))
+    );
+
+    // By place the pairs come in another order, and are the same ones.
+    let names = |sam: &[u8]| -> Vec<Vec<u8>> {
+        let mut names: Vec<_> = lines(&without_programs(sam))
+            .filter(|line| !line.starts_with(b"@"))
+            .map(|line| line.split(|b| *b == b'\t').take(2).collect::<Vec<_>>().join(&b'\t'))
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    let json = fixture.folder.join("placed.json");
+    let (code, found, said) = of_aligned(fixture, &["--json", "placed.json"], "bwa mem -p m.fa placed.bam");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(names(&found), names(&fixture.shell("bwa mem -p m.fa il.fq")));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(json).expect("JSON")).expect("valid JSON");
+    assert_eq!(json["run"]["aligned"][0][0], "placed.bam");
+    assert!(json["run"]["aligned"][0][1]["records"].as_u64() >= Some(2 * PAIRS), "{json}");
+
+    // A read whose mate is missing goes by itself where the aligner looks at names, and ends the run where it does not.
+    let (code, found, said) = of_aligned(fixture, &[], "bwa mem -p m.fa stray.bam");
+    assert!(code == Some(0) && said.contains("mates that are not in the file"), "{said}");
+    let reads = names(&found).iter().filter(|name| !name.is_empty()).count() as u64;
+    assert!(reads >= 2 * PAIRS - 1 && said.contains("5999 reads in "), "{reads}: {said}");
+    let (code, _, said) = of_aligned(fixture, &[], "bowtie2 -x m --interleaved stray.bam");
+    assert!(
+        code == Some(1) && said.contains("stray.bam: read \"") && said.contains("has no mate in it"),
+        "{said}"
+    );
+    // Without mates because the command says so; for a mate.
+    let (code, _, said) = of_aligned(fixture, &[], "bwa mem m.fa named.bam");
+    assert!(
+        code == Some(0) && said.contains("6000 reads have mates, and were aligned without them"),
+        "{said}"
+    );
+    let (code, _, said) = of_aligned(fixture, &[], "bwa mem m.fa named.bam r2.fq");
+    assert!(code == Some(2) && said.contains("named.bam: holds both mates"), "{said}");
+    let (code, _, said) = of_aligned(fixture, &[], "bowtie2 -x m --interleaved named.cram");
+    assert!(code == Some(1) && said.contains("named.cram") && said.contains("--reference"), "{said}");
+}
+
 #[test]
 fn a_program_that_is_not_known() {
     if installed("bwa").is_none() {

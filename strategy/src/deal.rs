@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use genuma_reads::{Cut, ReadBatch, ReadLane, ReadRef, ReadStream};
+use genuma_reads::{
+    Aligned, AlignedOptions, Cut, Error, FileFault, ReadBatch, ReadLane, ReadRef, ReadStream,
+};
 
 use crate::invocation::{Depends, Feed, Invocation, Reads};
 
@@ -18,13 +20,21 @@ const CHUNK_BASES: u64 = 400_000;
 pub(crate) const CHUNK: Cut =
     Cut { bases: CHUNK_BASES, reads: 8192, fewest_reads: 0, most_bases: CHUNK_BASES };
 
-/// The lanes that `reads` are.
-pub fn lanes(reads: &Reads) -> Vec<ReadLane> {
+/// The lanes that `reads` are; files of aligned reads among them are read as `aligned` says.
+pub fn lanes(reads: &Reads, aligned: &AlignedOptions) -> Vec<ReadLane> {
+    let each = |files: &[PathBuf], mates: bool, text: fn(PathBuf) -> ReadLane| {
+        let lane = |file: &PathBuf| match Aligned::is(file) {
+            true => ReadLane::Aligned(Aligned::new(file, AlignedOptions { mates, ..aligned.clone() })),
+            false => text(file.clone()),
+        };
+        files.iter().map(lane).collect()
+    };
     match reads {
         Reads::Unnamed => Vec::new(),
-        Reads::Single(files) | Reads::Mixed(files) => files.iter().cloned().map(ReadLane::Single).collect(),
+        Reads::Single(files) => each(files, false, ReadLane::Single),
+        Reads::Mixed(files) => each(files, true, ReadLane::Single),
         Reads::Paired(files) => files.iter().cloned().map(|[one, two]| ReadLane::Pair(one, two)).collect(),
-        Reads::Interleaved(files) => files.iter().cloned().map(ReadLane::Interleaved).collect(),
+        Reads::Interleaved(files) => each(files, true, ReadLane::Interleaved),
     }
 }
 
@@ -248,6 +258,8 @@ pub(crate) struct Dealer {
     block: Option<Block>,
     /// Neighbours of one name are mates.
     mixed: bool,
+    /// Files of a lane each, if instances take nothing but pairs.
+    pairs_only: Option<Vec<PathBuf>>,
     /// The batch ends unless a mate of its last read follows.
     full: bool,
     open: Option<Arc<Batch>>,
@@ -275,6 +287,12 @@ impl Dealer {
             feed: invocation.feed,
             block,
             mixed: matches!(invocation.reads, Reads::Mixed(_)),
+            pairs_only: match &invocation.reads {
+                Reads::Interleaved(files) if !invocation.strays || invocation.feed == Feed::Two => {
+                    Some(files.clone())
+                }
+                _ => None,
+            },
             full: false,
             open: None,
             chunk: Chunk::default(),
@@ -292,7 +310,7 @@ impl Dealer {
         &mut self,
         stream: &mut ReadStream,
         mut begin: impl FnMut(Arc<Batch>) -> bool,
-        failed: impl FnOnce(genuma_reads::Error),
+        failed: impl FnOnce(Error),
     ) -> u64 {
         let mut reads = ReadBatch::new();
         loop {
@@ -303,6 +321,12 @@ impl Dealer {
                     failed(error);
                     break;
                 }
+            }
+            if let Some(files) = self.pairs_only.as_ref().filter(|_| !reads.paired) {
+                let name = String::from_utf8_lossy(reads.read(0).name).into_owned();
+                let path = files[reads.lane as usize].clone();
+                failed(Error::File { path, fault: FileFault::Stray { name } });
+                break;
             }
             if !self.add(&reads, &mut begin) {
                 break;

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use genuma_reads::{Aligned, AlignedOptions};
+
 /// A command line with its reads, threads and output taken out, so that several instances of it may run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Invocation {
@@ -16,8 +18,12 @@ pub struct Invocation {
     pub words: Vec<Word>,
     /// The reads it was given.
     pub reads: Reads,
+    /// How files of aligned reads (BAM, CRAM, CBQ) among them are read.
+    pub aligned: AlignedOptions,
     /// How an instance takes its reads.
     pub feed: Feed,
+    /// Whether it takes reads without mates among mates in turn, by their names.
+    pub strays: bool,
     /// Threads that it was given; none if it says nothing or `{threads}`, so that genuma chooses.
     pub threads: Option<usize>,
     /// Its index, if known.
@@ -53,7 +59,8 @@ pub enum Piece {
     Block,
 }
 
-/// Reads of a command line. A file named `-` is standard input.
+/// Reads of a command line. A file named `-` is standard input. Files of aligned reads (BAM, CRAM, CBQ) may stand wherever a file of all reads of a
+/// lane may: with their mates, except in [`Reads::Single`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reads {
     /// It names none: genuma's own options do. See [`Invocation::with_reads`].
@@ -286,6 +293,24 @@ impl Invocation {
             _ => {}
         }
         self.reads = reads;
+        Ok(self)
+    }
+
+    /// The same with files of aligned reads among its reads read as `options` say.
+    ///
+    /// # Errors
+    /// Such a file stands for one mate of a lane: it holds both.
+    pub fn with_aligned(mut self, options: AlignedOptions) -> Result<Invocation, Error> {
+        if let Reads::Paired(lanes) = &self.reads
+            && let Some(file) = lanes.iter().flatten().find(|file| Aligned::is(file))
+        {
+            let why = format!(
+                "{}: holds both mates: name it alone, where the aligner takes one file with mates in turn (-p of bwa mem, --interleaved of bowtie2)",
+                file.display()
+            );
+            return Err(Error::Reads { aligner: self.aligner, why });
+        }
+        self.aligned = options;
         Ok(self)
     }
 

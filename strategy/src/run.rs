@@ -16,11 +16,12 @@ mod keeper;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use genuma_reads::{Meter, ReadStream, StreamOptions};
+use genuma_reads::{Meter, ReadLane, ReadStream, StreamOptions, Tally};
 use genuma_work::clock::process_cost;
 use serde::Serialize;
 
@@ -80,6 +81,8 @@ pub struct Summary {
     pub own_cpu_s: f64,
     /// Of each instance.
     pub instances: Vec<OfInstance>,
+    /// Files of aligned reads, each with what there was in it.
+    pub aligned: Vec<(PathBuf, Tally)>,
 }
 
 /// What one instance did.
@@ -198,7 +201,8 @@ impl Plan {
         let inflaters = (self.threads / 8).clamp(1, 8);
         let options =
             StreamOptions { inflaters, whole_headers: true, meter, ahead: 4, ..StreamOptions::new(CHUNK) };
-        let mut stream = ReadStream::open(&lanes(&invocation.reads), options)?;
+        let lanes = lanes(&invocation.reads, &invocation.aligned);
+        let mut stream = ReadStream::open(&lanes, options)?;
         let block = invocation.depends.block(self.threads);
         let instances = self.seats.len();
         let ahead = if block.is_some() { 1 } else { instances + 2 };
@@ -238,6 +242,11 @@ impl Plan {
             instances_cpu_s: cost.children_s - before.children_s,
             own_cpu_s: cost.cpu_s - before.cpu_s,
             instances,
+            aligned: lanes
+                .into_iter()
+                .filter_map(ReadLane::into_aligned)
+                .filter_map(|aligned| Some((aligned.path.clone(), aligned.tally()?.clone())))
+                .collect(),
         })
     }
 }

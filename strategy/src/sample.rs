@@ -10,7 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
-use genuma_reads::{Cut, ReadBatch, ReadRef, ReadStream, StreamOptions};
+use genuma_reads::{
+    AlignedOptions, Cut, Estimate, Lane, LaneFiles, NORMAL, ReadBatch, ReadLane, ReadRef, ReadStream,
+    StreamOptions,
+};
 
 use crate::deal::lanes;
 use crate::invocation::Reads;
@@ -59,12 +62,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// About the first `wanted` reads of `reads`, or all if there are fewer.
+    /// About the first `wanted` reads of `reads`, or all if there are fewer; of files of aligned reads, read as `aligned` says, with mates in
+    /// turn those that have them.
     ///
     /// # Errors
     /// The reads are not in regular files, they are not right, or the sample cannot be written.
-    pub fn take(reads: &Reads, wanted: u64) -> Result<Sample, Error> {
-        let lanes = lanes(reads);
+    pub fn take(reads: &Reads, aligned: &AlignedOptions, wanted: u64) -> Result<Sample, Error> {
+        let lanes = lanes(reads, aligned);
         let paths: Vec<&Path> = lanes.iter().flat_map(|lane| lane.paths()).collect();
         if let Some(pipe) =
             paths.iter().find(|path| path.exists() && !path.is_file() || path.as_os_str() == "-")
@@ -80,6 +84,9 @@ impl Sample {
         let (mut taken, mut bases, mut ended) = (0, 0, false);
         while taken < wanted && !ended {
             ended = !stream.fill(&mut batch)?;
+            if matches!(reads, Reads::Interleaved(_)) && !batch.paired {
+                continue;
+            }
             for i in 0..batch.len() {
                 let mate = usize::from(two && i % 2 == 1);
                 whole.write(mate, &batch.read(i))?;
@@ -89,6 +96,10 @@ impl Sample {
         }
         let total = match ended {
             true => taken as f64,
+            false if lanes.iter().any(|lane| matches!(lane, ReadLane::Aligned(_))) => {
+                let lanes: Vec<Lane> = lanes.iter().map(lane_of).collect();
+                (Estimate::of(&lanes).reads as f64).max(taken as f64)
+            }
             false => {
                 let sizes =
                     paths.iter().filter_map(|path| path.metadata().ok()).map(|m| m.len()).sum::<u64>();
@@ -112,6 +123,17 @@ impl Sample {
             total,
         })
     }
+}
+
+/// The files of a lane, for an estimate of what is in them.
+fn lane_of(lane: &ReadLane) -> Lane {
+    let files = match lane.clone() {
+        ReadLane::Single(file) => LaneFiles::Single(file),
+        ReadLane::Pair(one, two) => LaneFiles::Pair(one, two),
+        ReadLane::Interleaved(file) => LaneFiles::Interleaved(file),
+        ReadLane::Aligned(aligned) => LaneFiles::Aligned(aligned),
+    };
+    Lane::whole(NORMAL, files)
 }
 
 /// Bytes of a file for each of the first `bytes` that it holds: 1 where they are not packed.
@@ -196,7 +218,7 @@ impl Files {
         let all = whole.like(&all);
         let cut = Cut::at_reads(wanted.clamp(2, BATCH as u64) as usize);
         let options = StreamOptions { whole_headers: true, ..StreamOptions::new(cut) };
-        let mut stream = ReadStream::open(&lanes(&all), options)?;
+        let mut stream = ReadStream::open(&lanes(&all, &AlignedOptions::default()), options)?;
         let (mut batch, mut reads) = (ReadBatch::new(), 0);
         while reads < wanted && stream.fill(&mut batch)? {
             for i in 0..batch.len() {
@@ -229,7 +251,7 @@ mod tests {
     #[test]
     fn the_beginning_and_its_quarter() {
         let folder = tempfile::tempdir().unwrap();
-        let sample = Sample::take(&pair(folder.path(), 20_000), 10_000).unwrap();
+        let sample = Sample::take(&pair(folder.path(), &AlignedOptions::default(), 20_000), 10_000).unwrap();
         assert!((10_000..10_000 + BATCH as u64).contains(&sample.reads), "{}", sample.reads);
         assert!((sample.part_reads as f64 / sample.reads as f64 - 0.25).abs() < 0.1, "{}", sample.part_reads);
         assert_eq!(sample.bases, 10 * sample.reads);
@@ -270,27 +292,30 @@ mod tests {
             assert!(done.success());
             PathBuf::from(format!("{}.gz", path.display()))
         });
-        let sample = Sample::take(&Reads::Paired(vec![packed]), 32_000).unwrap();
+        let sample = Sample::take(&Reads::Paired(vec![packed]), &AlignedOptions::default(), 32_000).unwrap();
         assert!((sample.total / 200_000.0).ln().abs() < 0.02, "{}", sample.total);
     }
 
     #[test]
     fn few_reads_are_all_taken_and_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let sample = Sample::take(&pair(folder.path(), 30), 10_000).unwrap();
+        let sample = Sample::take(&pair(folder.path(), &AlignedOptions::default(), 30), 10_000).unwrap();
         assert_eq!((sample.reads, sample.total), (60, 60.0));
         assert!((14..=18).contains(&sample.part_reads), "{}", sample.part_reads);
         let fasta = folder.path().join("r.fa");
         fs::write(&fasta, ">a\nACGT\n>b\nAC\n").unwrap();
-        let sample = Sample::take(&Reads::Single(vec![fasta]), 10).unwrap();
+        let sample = Sample::take(&Reads::Single(vec![fasta]), &AlignedOptions::default(), 10).unwrap();
         let Reads::Single(files) = &sample.whole else { panic!("{:?}", sample.whole) };
         assert_eq!(fs::read_to_string(&files[0]).unwrap(), ">a\nACGT\n>b\nAC\n");
     }
 
     #[test]
     fn no_sample_of_what_is_read_once_or_not_there() {
-        let refused =
-            |path: &str| Sample::take(&Reads::Single(vec![path.into()]), 10).unwrap_err().to_string();
+        let refused = |path: &str| {
+            Sample::take(&Reads::Single(vec![path.into()]), &AlignedOptions::default(), 10)
+                .unwrap_err()
+                .to_string()
+        };
         assert!(refused("-").starts_with("-: no regular file"));
         assert!(refused("/dev/null").contains("no regular file"));
         assert!(refused("/no/such/reads.fq").contains("/no/such/reads.fq"));

@@ -82,7 +82,7 @@ impl<'a> Trials<'a> {
         wish: &Wish,
     ) -> anyhow::Result<Self> {
         let &Wish { reads, most, budget, sample } = wish;
-        let sample = Sample::take(&invocation.reads, sample)?;
+        let sample = Sample::take(&invocation.reads, &invocation.aligned, sample)?;
         Ok(Self { invocation, topology, threads, most, reads, budget, sample, settled: false })
     }
 
@@ -103,7 +103,8 @@ impl<'a> Trials<'a> {
                 info!("{strategy}: {} reads in {aligning_s:.2} s", self.sample.reads);
                 return Ok(Trial { spent_s, ..trial });
             }
-            self.sample = Sample::take(&self.invocation.reads, self.sample.reads * LARGER)?;
+            self.sample =
+                Sample::take(&self.invocation.reads, &self.invocation.aligned, self.sample.reads * LARGER)?;
             samples += 1;
         }
     }

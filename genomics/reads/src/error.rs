@@ -173,6 +173,14 @@ pub enum FileFault {
         /// Name of its template.
         name: String,
     },
+    /// A read without a mate where nothing but pairs is taken.
+    #[error(
+        "read \"{name}\" has no mate in it, and nothing but pairs is taken: leave such reads out, or align them by themselves"
+    )]
+    Stray {
+        /// Its name.
+        name: String,
+    },
     /// No byte in it, or a gzip file of nothing.
     #[error("is empty: give a file with at least one record")]
     Empty,

@@ -115,6 +115,8 @@ fn mem(sketch: &Sketch) -> Result<Facts, Error> {
     };
     Ok(Facts {
         depends: Depends::Blocks { bases, per_thread, even: true, least_reads: 0, numbered: true },
+        // With -p it looks at names.
+        strays: true,
         extra: vec![Word::plain("-K"), Word(vec![Piece::Block])],
         ..Facts::plain(Some(index), reads)
     })

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 
 use self::options::Grammar;
 use self::sketch::{Sketch, Threads};
+use genuma_reads::AlignedOptions;
+
 use crate::invocation::{
     Depends, Determinism, Error, Feed, Format, Index, Invocation, Order, Piece, Reads, Word,
 };
@@ -66,6 +68,7 @@ struct Facts {
     index: Option<Index>,
     /// Reads and how an instance gets them.
     reads: (Reads, Feed),
+    strays: bool,
     format: Format,
     depends: Depends,
     determinism: Determinism,
@@ -80,6 +83,7 @@ impl Facts {
         Facts {
             index,
             reads,
+            strays: false,
             format: Format::Sam,
             depends: Depends::Nothing,
             determinism: Determinism::Exact,
@@ -173,7 +177,9 @@ impl Program {
             given: given.to_vec(),
             words,
             reads: facts.reads.0,
+            aligned: AlignedOptions::default(),
             feed: facts.reads.1,
+            strays: facts.strays,
             threads,
             index: facts.index,
             output: sketch.output,

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use genuma_reads::AlignedOptions;
+
 use crate::invocation::{
     Depends, Determinism, Error, Feed, Format, Invocation, Order, Output, Piece, Reads, Word,
 };
@@ -51,7 +53,9 @@ pub(super) fn understand(given: &[OsString]) -> Result<Invocation, Error> {
         given: given.to_vec(),
         words: given.iter().map(|word| filled(word)).collect(),
         reads: Reads::Unnamed,
+        aligned: AlignedOptions::default(),
         feed,
+        strays: false,
         threads: if has("{threads}") { None } else { Some(1) },
         index: None,
         output: Output::Stdout,
