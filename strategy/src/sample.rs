@@ -250,8 +250,9 @@ mod tests {
 
     #[test]
     fn the_beginning_and_its_quarter() {
+        let no = AlignedOptions::default();
         let folder = tempfile::tempdir().unwrap();
-        let sample = Sample::take(&pair(folder.path(), &AlignedOptions::default(), 20_000), 10_000).unwrap();
+        let sample = Sample::take(&pair(folder.path(), 20_000), &no, 10_000).unwrap();
         assert!((10_000..10_000 + BATCH as u64).contains(&sample.reads), "{}", sample.reads);
         assert!((sample.part_reads as f64 / sample.reads as f64 - 0.25).abs() < 0.1, "{}", sample.part_reads);
         assert_eq!(sample.bases, 10 * sample.reads);
@@ -270,6 +271,7 @@ mod tests {
 
     #[test]
     fn packed_reads_are_estimated_by_how_their_beginning_is_packed() {
+        let no = AlignedOptions::default();
         let folder = tempfile::tempdir().unwrap();
         // Reads that do not pack better than real ones: splitmix64.
         let mut state = 7u64;
@@ -292,30 +294,29 @@ mod tests {
             assert!(done.success());
             PathBuf::from(format!("{}.gz", path.display()))
         });
-        let sample = Sample::take(&Reads::Paired(vec![packed]), &AlignedOptions::default(), 32_000).unwrap();
+        let sample = Sample::take(&Reads::Paired(vec![packed]), &no, 32_000).unwrap();
         assert!((sample.total / 200_000.0).ln().abs() < 0.02, "{}", sample.total);
     }
 
     #[test]
     fn few_reads_are_all_taken_and_counted() {
+        let no = AlignedOptions::default();
         let folder = tempfile::tempdir().unwrap();
-        let sample = Sample::take(&pair(folder.path(), &AlignedOptions::default(), 30), 10_000).unwrap();
+        let sample = Sample::take(&pair(folder.path(), 30), &no, 10_000).unwrap();
         assert_eq!((sample.reads, sample.total), (60, 60.0));
         assert!((14..=18).contains(&sample.part_reads), "{}", sample.part_reads);
         let fasta = folder.path().join("r.fa");
         fs::write(&fasta, ">a\nACGT\n>b\nAC\n").unwrap();
-        let sample = Sample::take(&Reads::Single(vec![fasta]), &AlignedOptions::default(), 10).unwrap();
+        let sample = Sample::take(&Reads::Single(vec![fasta]), &no, 10).unwrap();
         let Reads::Single(files) = &sample.whole else { panic!("{:?}", sample.whole) };
         assert_eq!(fs::read_to_string(&files[0]).unwrap(), ">a\nACGT\n>b\nAC\n");
     }
 
     #[test]
     fn no_sample_of_what_is_read_once_or_not_there() {
-        let refused = |path: &str| {
-            Sample::take(&Reads::Single(vec![path.into()]), &AlignedOptions::default(), 10)
-                .unwrap_err()
-                .to_string()
-        };
+        let no = AlignedOptions::default();
+        let refused =
+            |path: &str| Sample::take(&Reads::Single(vec![path.into()]), &no, 10).unwrap_err().to_string();
         assert!(refused("-").starts_with("-: no regular file"));
         assert!(refused("/dev/null").contains("no regular file"));
         assert!(refused("/no/such/reads.fq").contains("/no/such/reads.fq"));
