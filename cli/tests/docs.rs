@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{data, installed, scratch, skipped};
+use common::{Data, called, data, installed, scratch, skipped};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository")
@@ -141,4 +141,202 @@ fn commands_of_the_readme_run() {
         let (well, said) = shell(&folder, &command);
         assert!(well, "README.md: {command}\n{said}");
     }
+}
+
+/// Commands of pages that are not run here: how they begin, and why not. Those with `…` or `...` stand for others and are not run either.
+const NOT_RUN: [(&str, &str); 7] = [
+    ("genuma probe -o server7", "takes a minute; cli/tests/probe.rs runs --quick"),
+    ("genuma probe --quick", "half a minute in which nothing else may run; cli/tests/probe.rs runs it"),
+    ("genuma advise --machine", "wants what a probe measured here; cli/tests/advise.rs makes it up"),
+    ("genuma probe --placement", "is a defect of the machine where it fails; cli/tests/probe.rs runs it"),
+    ("genuma step run", "goes on with what sbatch has begun; cli/tests/slurm.rs runs it"),
+    ("genuma recording 1", "the first line of a file, no command"),
+    ("genuma run --reads reads_1.fq.gz reads_2.fq.gz -- mapper", "a program that nobody has"),
+];
+
+/// The commands of a page that begin with genuma, whole, each with the number of its line: indented lines, joined where they end with a backslash.
+fn indented(page: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let (mut open, mut fence) = (false, false);
+    for (number, line) in page.lines().enumerate() {
+        fence ^= line.starts_with("```");
+        match line.strip_prefix("    ").filter(|_| !fence) {
+            Some(line) if open => found.last_mut().expect("a command").1 += line,
+            Some(line) if line.starts_with("genuma ") || line.starts_with("for ") => {
+                found.push((number + 1, line.to_owned()));
+            }
+            _ => continue,
+        }
+        let command = &mut found.last_mut().expect("a command").1;
+        open = command.ends_with('\\');
+        if open {
+            command.pop();
+        }
+    }
+    found
+}
+
+/// A command with so much less to do that all of them take a minute or two: a genome of 1 Mbp at most, 20x, few variants.
+fn shrunk(command: &str) -> String {
+    const MOST: [(&str, u64); 14] = [
+        ("--genome-length", 1_000_000),
+        ("--depth-tumor", 20),
+        ("--depth-normal", 15),
+        ("--snvs", 60),
+        ("--indels", 20),
+        ("--svs", 4),
+        ("--integrations", 4),
+        ("--clusters", 4),
+        ("--mnvs", 8),
+        ("--amplifications", 1),
+        ("--losses", 1),
+        ("--shards", 4),
+        ("--parts", 2),
+        ("-t", 2),
+    ];
+    let simulated = command.starts_with("genuma simulate ");
+    let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    for i in 1..words.len() {
+        let unit = |text: &str| match text.strip_suffix(['M', 'G']) {
+            Some(number) => number.parse::<f64>().ok().map(|_| u64::MAX),
+            None => text.parse().ok(),
+        };
+        if let Some((_, most)) = MOST.iter().find(|(option, _)| *option == words[i - 1])
+            && unit(&words[i]).is_some_and(|number| number > *most)
+        {
+            words[i] = most.to_string();
+        }
+    }
+    let mut command = words.join(" ");
+    for (option, least) in MOST.iter().take(if simulated { 6 } else { 0 }) {
+        if !command.contains(option) {
+            let least = if *option == "--genome-length" { 300_000 } else { *least };
+            command = command.replacen("simulate ", &format!("simulate {option} {least} "), 1);
+        }
+    }
+    // Memory and threads are those of the user's machine.
+    if !command.starts_with("genuma plan ") {
+        command = command.replace("--memory 8G", "--memory 1G").replace("--scratch 30G", "--scratch 2G");
+    }
+    command
+}
+
+/// A folder with all that the pages' commands read.
+fn world(folder: &Path) {
+    let data = data();
+    let all = |commands: &str| {
+        let (well, said) = shell(folder, commands);
+        assert!(well, "{commands}\n{said}");
+    };
+    let link = |from: &Path, to: &str| {
+        let to = folder.join(to);
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        std::os::unix::fs::symlink(from, to).expect("a link");
+    };
+    for (mate, (tumor, normal)) in (1..).zip(data.tumor.iter().zip(&data.normal)) {
+        for name in ["T", "A", "M", "R", "S", "later", "tumor", "data/tumor"] {
+            link(tumor, &format!("{name}_{mate}.fq.gz"));
+        }
+        for name in ["N", "N01", "normal", "data/normal"] {
+            link(normal, &format!("{name}_{mate}.fq.gz"));
+        }
+    }
+    let reference = data.reference.as_ref().expect("a reference");
+    for name in ["ref.fa", "genome.fa", "genes.fa", "data/genome.fa"] {
+        fs::copy(reference, folder.join(name)).expect("a copy");
+    }
+    // Results that are written to where there are links go to what these link to.
+    for name in ["a", "b", "calls", "out"] {
+        fs::create_dir_all(folder.join(name)).expect("a folder");
+        for file in ["summary.json", "somatic.vcf.gz", "contigs.fa"] {
+            fs::copy(called().join(file), folder.join(name).join(file)).expect("a copy");
+        }
+    }
+    let second = [
+        "--contigs",
+        "2",
+        "--seed",
+        "3",
+        "--reads-seed",
+        "8",
+        "--snvs",
+        "40",
+        "--indels",
+        "24",
+        "--svs",
+        "8",
+        "--largest-sv",
+        "5000",
+    ];
+    let second = Data::simulate("second", &[&["--genome-length", "200000"], second.as_slice()].concat());
+    for (mate, (tumor, normal)) in (1..).zip(second.tumor.iter().zip(&second.normal)) {
+        for name in ["B", "J"] {
+            link(tumor, &format!("{name}_{mate}.fq.gz"));
+        }
+        for name in ["N02", "N03"] {
+            link(normal, &format!("{name}_{mate}.fq.gz"));
+        }
+    }
+    fs::write(folder.join("mapper"), "#!/bin/sh\nexec bwa mem \"$@\"\n").expect("a script");
+    all("chmod +x mapper; gunzip -c out/somatic.vcf.gz > calls.vcf
+        bwa index ref.fa; bowtie2-build -q ref.fa ref; samtools faidx ref.fa
+        for mate in 1 2; do gunzip -c R_$mate.fq.gz > R_$mate.fq; done
+        bwa mem ref.fa R_1.fq R_2.fq | samtools sort -o R.bam -; samtools view -C -T ref.fa -o R.cram R.bam
+        head -c 6000 ref.fa | tr 'ACGT' 'CTAG' > virus.fa; cp virus.fa viruses.fa
+        mkdir normals; genuma count -q N01_1.fq.gz N01_2.fq.gz -o a.gkt; genuma count -q N02_1.fq.gz N02_2.fq.gz -o b.gkt
+        cp a.gkt normals/1.gkt; cp b.gkt normals/2.gkt; cp a.gkt child.gkt; cp b.gkt mother.gkt; cp b.gkt father.gkt; cp a.gkt S.gkt
+        genuma table union -q --counts samples a.gkt b.gkt -o panel.gkt
+        genuma call -q --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz -o alone");
+}
+
+#[test]
+fn commands_of_all_pages_run() {
+    if ["bwa", "bowtie2", "samtools", "bcftools", "jq"].iter().any(|tool| installed(tool).is_none()) {
+        return;
+    }
+    let made = scratch("world");
+    world(&made);
+    // A page does not see what another one's commands have left.
+    let anew = |page: &Path| {
+        let folder = scratch(&format!("pages-{}", page.file_stem().expect("a name").display()));
+        fs::remove_dir_all(&folder).expect("no folder");
+        let copied = Command::new("cp").arg("-a").args([&made, &folder]).status().expect("cp");
+        assert!(copied.success(), "a copy of {}", made.display());
+        folder
+    };
+    let mut pages: Vec<PathBuf> = fs::read_dir(root().join("docs"))
+        .expect("docs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    pages.push(root().join("docs/formats/recording.md"));
+    pages.sort();
+    let (mut run, mut not_run) = (0, vec![0; NOT_RUN.len()]);
+    for page in pages.iter().filter(|page| !page.ends_with("tutorial.md")) {
+        let commands = indented(&fs::read_to_string(page).expect("a page"));
+        if commands.is_empty() {
+            continue;
+        }
+        let folder = anew(page);
+        for (line, command) in commands {
+            if command.contains('…') || command.contains("...") {
+                continue;
+            }
+            if let Some(left) = NOT_RUN.iter().position(|(begin, _)| command.starts_with(begin)) {
+                not_run[left] += 1;
+                continue;
+            }
+            run += 1;
+            // Each plan is of a call of its own.
+            let _ = fs::remove_dir_all(folder.join("run"));
+            let (well, said) = shell(&folder, &shrunk(&command));
+            assert!(well, "{}:{line}: {}\n{said}", page.display(), shrunk(&command));
+        }
+        fs::remove_dir_all(&folder).expect("the page's folder");
+    }
+    // What is said not to be run is there.
+    for ((begin, _), times) in NOT_RUN.iter().zip(&not_run) {
+        assert!(*times > 0, "no page has '{begin}'");
+    }
+    assert!(run >= 60, "{run} commands");
 }
