@@ -18,8 +18,10 @@ const STEPS: usize = 2 * segments::STEPS;
 pub const LEAST: u32 = 4;
 /// Most changes that are looked at, every other one or less of them if there are more: they tell the purity to a hundredth.
 const MOST: usize = 2_000;
-/// Shares of the changes that only a part of the tumour's cells have: whichever fits. And of those that are none or are where copies are not known.
+/// Shares of the changes that only a part of the tumour's cells have: whichever fits. Shares of the others that are older than copies of their allele, where it has
+/// several: whichever fits, as a genome may have been doubled early or late. And of those that are none or are where copies are not known.
 const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
+const OLDER: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 0.98];
 const ANY: f64 = 0.03;
 /// Shares of the cells, in such parts of that of all.
 const PARTS: usize = 8;
@@ -78,27 +80,32 @@ impl Changes {
 
     /// How likely their shares are in a tumour of some purity whose segments are in these states; `usual` are states of those that are in none.
     pub fn log(&self, purity: f64, states: &[&State], usual: &[(&State, f64)]) -> f64 {
-        let of_each: Vec<[Vec<(f64, f64)>; 2]> = states.iter().map(|state| kinds(purity, state)).collect();
-        let mut anywhere = [Vec::new(), Vec::new()];
+        let of_each: Vec<Kinds> = states.iter().map(|state| kinds(purity, state)).collect();
+        let mut anywhere = Kinds::default();
         for (state, weight) in usual {
-            let own = kinds(purity, state);
             let weighted =
                 |kinds: Vec<(f64, f64)>| kinds.into_iter().map(move |(share, w)| (share, w * weight));
-            anywhere.iter_mut().zip(own).for_each(|(all, kinds)| all.extend(weighted(kinds)));
+            anywhere
+                .iter_mut()
+                .zip(kinds(purity, state))
+                .for_each(|(all, kinds)| all.extend(weighted(kinds)));
         }
-        let mut sums = [0.0; SUBCLONAL.len()];
+        let mut sums = [[0.0; OLDER.len()]; SUBCLONAL.len()];
         for own in &self.all {
             let kinds = own.segment.map_or(&anywhere, |segment| &of_each[segment]);
             let chance = |kinds: &Vec<(f64, f64)>| -> f64 {
                 kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum()
             };
-            let [clonal, partly] = kinds.each_ref().map(chance);
-            for (sum, part) in sums.iter_mut().zip(SUBCLONAL) {
-                let chance = (1.0 - part) * clonal + part * partly;
-                *sum += own.weight * ((1.0 - ANY) * chance + ANY * own.any).max(1e-12).ln();
+            let [older, later, partly] = kinds.each_ref().map(chance);
+            for (sums, part) in sums.iter_mut().zip(SUBCLONAL) {
+                for (sum, old) in sums.iter_mut().zip(OLDER) {
+                    let clonal = old * older + (1.0 - old) * later;
+                    let chance = (1.0 - part) * clonal + part * partly;
+                    *sum += own.weight * ((1.0 - ANY) * chance + ANY * own.any).max(1e-12).ln();
+                }
             }
         }
-        sums.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        sums.into_iter().flatten().fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -130,26 +137,21 @@ fn segment_of(place: Place, segments: &[Segment]) -> Option<usize> {
     (segments[i].place.0 == contig).then_some(i)
 }
 
-/// Shares of reads that changes may have in a state, and how likely each is: in all copies of an allele where they are older than these, or in one; and in one of
-/// some of the cells.
-fn kinds(purity: f64, state: &State) -> [Vec<(f64, f64)>; 2] {
+/// Shares of reads that changes may have, and how likely each is: of those older than copies of their allele, of later ones, and of those of some of the cells.
+type Kinds = [Vec<(f64, f64)>; 3];
+
+/// Those in a state: in all copies of an allele where they are older than these, or in one; and in one of some of the cells.
+fn kinds(purity: f64, state: &State) -> Kinds {
     let [a, b] = state.copies;
     let each = purity / (purity * (a + b) + 2.0 * (1.0 - purity)).max(1e-9);
-    let mut copies: Vec<(f64, f64)> = Vec::new();
-    if a < 1.5 {
-        copies.push((a.max(1.0), 1.0));
+    let with = |copies: f64, weight: f64| (each * copies, weight);
+    // Of two alleles with several copies each has half of what is older. Some are of a time between.
+    let [older, later] = if a < 1.5 {
+        [(); 2].map(|()| vec![with(a.max(1.0), 1.0)])
     } else {
-        copies.push((1.0, 0.45));
-        // Of the two alleles each has half of what is older.
-        let older = 0.5;
-        if b >= 1.5 {
-            copies.extend([(a, older / 2.0), (b, older / 2.0)]);
-        } else {
-            copies.push((a, older));
-        }
-        copies.push((a / 2.0 + 0.5, 0.05));
-    }
-    copies.iter_mut().for_each(|(copies, _)| *copies *= each);
+        let older = if b >= 1.5 { vec![with(a, 0.5), with(b, 0.5)] } else { vec![with(a, 1.0)] };
+        [older, vec![with(1.0, 0.9), with(a / 2.0 + 0.5, 0.1)]]
+    };
     let parts = (1..=PARTS).map(|i| (each * i as f64 / (PARTS as f64 + 0.7), 1.0 / PARTS as f64)).collect();
-    [copies, parts]
+    [older, later, parts]
 }

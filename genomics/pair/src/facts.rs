@@ -67,25 +67,27 @@ fn mixtures(
         return [None; 2];
     }
     let (het, lost) = (tally.heterozygosity(usual[0]), tally.lost());
-    let of = |sample: usize, other: f64| {
+    let of = |sample: usize, other: f64, both: bool| {
         let [own, beside] = [usual[sample], usual[1 - sample]];
-        let known =
-            Known { sample, usual: [own, beside], copies: copies[sample], het, lost: lost[sample], other };
-        contamination(tally, &known)
+        let (copies, lost) = (copies[sample], lost[sample]);
+        contamination(tally, &Known { sample, usual: [own, beside], copies, het, lost, other, both })
     };
-    // Where both have a foreign person's alleles each hides some of the other's: the more of one is known, the more of the other is seen.
+    // Where both have a foreign person's alleles each hides some of the other's: the more of one is known, the more of the other is seen. When both are about known what they
+    // have in common counts, too.
     let mut known = [0.0; 2];
-    let mut found = [0, 1].map(|s| of(s, known[s]));
-    for _ in 0..ROUNDS {
-        let before = known;
-        for s in 0..2 {
-            let other = found[1 - s].map_or(0.0, |found| found.share.value);
-            if (other - known[s]).abs() >= SAME {
-                (known[s], found[s]) = (other, of(s, other));
+    let mut found = [0, 1].map(|s| of(s, known[s], false));
+    for both in [false, true] {
+        for round in 0..ROUNDS {
+            let before = known;
+            for s in 0..2 {
+                let other = found[1 - s].map_or(0.0, |found| found.share.value);
+                if (other - known[s]).abs() >= SAME || (both && round == 0) {
+                    (known[s], found[s]) = (other, of(s, other, both));
+                }
             }
-        }
-        if known == before {
-            break;
+            if known == before && round > 0 {
+                break;
+            }
         }
     }
     found

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Estimate, log_factorials};
-use crate::roots::{DEPTHS, MINORS, RootTally};
+use crate::roots::{DEPTHS, MINORS, RootTally, SHARED};
 
 /// How much of a sample is foreign.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,15 @@ const TIMES: [f64; 3] = [0.5, 1.5, 4.0];
 const TIMES_VARY: f64 = 0.7;
 /// Substitutions that are so much more frequent than the rarest are left out: they are damage.
 const DAMAGE: f64 = 1.8;
+/// Where the other sample has a read of the second allele too: most of the sites that may be of a foreign person's alleles, and most of the others of inherited ones, or of
+/// changes of the sample's own; how often the
+/// other sample has such a read of the sample's own changes, of which so many reads have one at least, if any of it is in there, and how unlikely that is, in natural
+/// logarithms.
+const FOREIGN_MOST: f64 = 0.97;
+const MOST: f64 = 0.45;
+const SEEN: f64 = 0.3;
+const CLEAR: f64 = 0.2;
+const UNUSUAL: f64 = 2.0;
 /// How often a site has a second allele for a reason that nobody thought of.
 const UNKNOWN: f64 = 2e-7;
 
@@ -94,24 +103,24 @@ pub struct Known {
     pub lost: f64,
     /// Share of the other sample that is the same foreign person's.
     pub other: f64,
+    /// Whether that is about known: then sites count at which both samples have some reads of an allele.
+    pub both: bool,
 }
 
 /// Contamination of a sample; nothing where there are too few sites.
 pub fn contamination(tally: &RootTally, known: &Known) -> Option<Contamination> {
-    let &Known { sample, usual: [usual, beside], copies, het, lost, other } = known;
-    let rows = rows(tally, sample, usual);
+    let &Known { sample, usual: [usual, beside], copies, het, lost, other, both } = known;
+    let rows = rows(tally, sample, usual, both);
     // Each site is there once for each base that it could be taken for.
     let sites = rows.iter().flat_map(|row| &row.sites).sum::<f64>() / 3.0;
     if (sites as u64) < SITES || sites * het < HET {
         return None;
     }
-    // The other sample shows one allele only, where it has two, and where a share of its reads is foreign.
-    let shows_one = |share: f64| (beside * (1.0 - share).ln()).exp();
-    let lost = lost + 2.0 * het * shows_one(0.5);
-    let hidden = [other / 2.0, other].map(shows_one);
+    // The other sample shows one allele only, where it has two.
+    let lost = lost + 2.0 * het * (beside * 0.5f64.ln()).exp();
     // A place is seen from both of its sides if both roots were sampled.
-    let all = Rows::new(&rows, copies, lost, 1.0 + tally.share);
-    let densities = |denser: f64| [0, 1].map(|i| het * hidden[i] * FOREIGN[i] * (VARIES[i] * denser).exp());
+    let all = Rows::new(&rows, copies, lost, 1.0 + tally.share, beside * other, sample == 0);
+    let densities = |denser: f64| [0, 1].map(|i| het * FOREIGN[i] * (VARIES[i] * denser).exp());
     let prior = |share: f64| -(1.0 + share / RARE).ln() / 2.0;
     // The sample's own changes first, then what fits beside them.
     let coarse = COARSE.map(|share| (share, all.foreign(share)));
@@ -179,20 +188,24 @@ fn likeliest(all: Vec<Own>, log: impl Fn(&Own) -> f64) -> Vec<Own> {
     logs.into_iter().take(LIKELIEST).map(|(_, own)| own).collect()
 }
 
-/// Sites by how many of their reads have a second allele, of transitions or of transversions, and of one depth.
+/// Sites by how many of their reads have a second allele, of transitions or of transversions, and of one depth, where the other sample has so many reads of it.
 struct Row {
     transition: bool,
+    beside: usize,
     depth: usize,
     sites: Vec<f64>,
 }
 
-fn rows(tally: &RootTally, sample: usize, usual: f64) -> Vec<Row> {
+fn rows(tally: &RootTally, sample: usize, usual: f64, both: bool) -> Vec<Row> {
+    let most = if both { SHARED } else { 0 };
     let (from, to) = ((usual * 0.5).max(6.0) as usize, ((usual * 1.6) as usize + 1).min(DEPTHS - 1));
-    let table = &tally.minor[sample];
-    let row = |class: usize, depth: usize| &table[(class * DEPTHS + depth) * MINORS..][..MINORS];
+    let row = |beside: usize, class: usize, depth: usize| {
+        let table = if beside == 0 { &tally.minor[sample] } else { &tally.shared[sample][beside - 1] };
+        &table[(class * DEPTHS + depth) * MINORS..][..MINORS]
+    };
     let rate = |class: usize| {
         let sum = (from..=to).fold([0.0; 2], |sum, depth| {
-            let row = row(class, depth);
+            let row = row(0, class, depth);
             [sum[0] + row[1] as f64, sum[1] + row.iter().sum::<u64>() as f64 * depth as f64]
         });
         sum[0] / sum[1].max(1.0)
@@ -203,13 +216,14 @@ fn rows(tally: &RootTally, sample: usize, usual: f64) -> Vec<Row> {
         (0..6).filter(|&class| rates[class] <= DAMAGE * least || rates[class] < 2e-4).collect();
     [true, false]
         .into_iter()
-        .flat_map(|transition| (from..=to).map(move |depth| (transition, depth)))
-        .map(|(transition, depth)| {
+        .flat_map(|transition| (0..=most).map(move |beside| (transition, beside)))
+        .flat_map(|(transition, beside)| (from..=to).map(move |depth| (transition, beside, depth)))
+        .map(|(transition, beside, depth)| {
             let own = || sound.iter().filter(|class| (**class == 2 || **class == 4) == transition);
             let sites = (0..(depth / 2 + 1).min(MINORS - 1))
-                .map(|m| own().map(|class| row(*class, depth)[m] as f64).sum())
+                .map(|m| own().map(|class| row(beside, *class, depth)[m] as f64).sum())
                 .collect();
-            Row { transition, depth, sites }
+            Row { transition, beside, depth, sites }
         })
         .filter(|row| row.sites.iter().sum::<f64>() > 0.0)
         .collect()
@@ -224,17 +238,35 @@ struct Cell {
     kinds: [f64; READS.len() * PARTLY.len()],
 }
 
+/// Rows of transitions or of transversions, where the other sample has so many reads of the second allele.
+struct Alike {
+    transition: bool,
+    beside: usize,
+    /// Share of all sites that are here.
+    share: f64,
+    /// How much more often a place is here if a foreign person has one of two alleles there, and two.
+    foreign: [f64; 2],
+    /// Share of the sites that have the second allele in a third of the reads or more; and how likely one half does, and each kind of changes.
+    often: f64,
+    half_often: f64,
+    kinds_often: [f64; READS.len() * PARTLY.len()],
+    /// Depth, sites and cells of each row.
+    rows: Vec<(usize, f64, Vec<Cell>)>,
+}
+
 /// All rows, with what of their likelihood does not change.
 struct Rows {
-    /// Whether of transitions, depth, sites and cells of each.
-    rows: Vec<(bool, usize, f64, Vec<Cell>)>,
+    alike: Vec<Alike>,
     /// Wrong bases of a read, about, of transversions and of transitions.
     errors: [f64; 2],
     /// How many molecules more are wrong alike, for each that is, at the usual share of copies.
-    alike: f64,
+    twice: f64,
     lost: f64,
     /// How often each place is seen.
     seen: f64,
+    is_normal: bool,
+    /// Whether the other sample has a foreign person's reads, and sites count at which both samples have some.
+    beside: bool,
     logs: Vec<f64>,
 }
 
@@ -242,7 +274,8 @@ struct Rows {
 struct Foreign(Vec<[f64; 2]>);
 
 impl Rows {
-    fn new(rows: &[Row], copies: f64, lost: f64, seen: f64) -> Rows {
+    /// In the other sample so many reads of a place are the foreign person's.
+    fn new(rows: &[Row], copies: f64, lost: f64, seen: f64, other: f64, is_normal: bool) -> Rows {
         let logs = log_factorials(DEPTHS);
         let binomial = |m: usize, n: usize, p: f64| {
             let choose = logs[n] - logs[m] - logs[n - m];
@@ -265,18 +298,49 @@ impl Rows {
         let of_row = |row: &Row| {
             let seen = row.sites.iter().enumerate().filter(|(m, sites)| *m < 2 || **sites > 0.0);
             let cells = seen.map(|(m, sites)| cell(row.depth, m, *sites)).collect();
-            (row.transition, row.depth, row.sites.iter().sum(), cells)
+            (row.depth, row.sites.iter().sum(), cells)
         };
+        let usual = |transition: bool| move |row: &&Row| row.transition == transition && row.beside == 0;
+        let sites = |rows: &[&Row]| rows.iter().flat_map(|row| &row.sites).sum::<f64>();
         let error = |transition: bool| {
-            let sum = rows.iter().filter(|row| row.transition == transition).fold([0.0; 2], |sum, row| {
+            let sum = rows.iter().filter(usual(transition)).fold([0.0; 2], |sum, row| {
                 let all: f64 = row.sites.iter().sum();
                 [sum[0] + row.sites.get(1).unwrap_or(&0.0), sum[1] + all * row.depth as f64]
             });
             sum[0] / f64::max(sum[1], 1.0)
         };
         let errors = [false, true].map(error);
-        let rows = rows.iter().map(of_row).collect();
-        Rows { rows, errors, alike: TWICE * copies.max(0.01), lost, seen, logs }
+        let poisson = |mean: f64, m: usize| (m as f64 * mean.max(1e-12).ln() - mean - logs[m]).exp();
+        let alike = |own: &[&Row]| {
+            let Row { transition, beside, .. } = *own[0];
+            let all = |beside: usize| {
+                let fit = |row: &&Row| row.transition == transition && row.beside == beside;
+                sites(&rows.iter().filter(fit).collect::<Vec<_>>())
+            };
+            let here = sites(own);
+            let share = |beside: usize| all(beside) / (0..=SHARED).map(all).sum::<f64>();
+            // The other sample's reads of a foreign person's allele, and its errors, beside what it has anywhere.
+            let foreign = [0.5, 1.0].map(|of| poisson(of * other + share(1), beside) / share(beside));
+            let mut often = [0.0; 2];
+            let mut kinds_often = [0.0; READS.len() * PARTLY.len()];
+            for row in own {
+                let all: f64 = row.sites.iter().sum();
+                for m in row.depth.div_ceil(3)..row.sites.len() {
+                    let cell = cell(row.depth, m, row.sites[m]);
+                    often[0] += cell.sites / here;
+                    often[1] += all / here * cell.half;
+                    kinds_often.iter_mut().zip(cell.kinds).for_each(|(sum, kind)| *sum += all / here * kind);
+                }
+            }
+            let rows = own.iter().map(|row| of_row(row)).collect();
+            let [often, half_often] = often;
+            Alike { transition, beside, share: share(beside), foreign, often, half_often, kinds_often, rows }
+        };
+        let all: Vec<&Row> = rows.iter().collect();
+        let beside = other > 0.0 && all.iter().any(|row| row.beside > 0);
+        let alike =
+            all.chunk_by(|a, b| (a.transition, a.beside) == (b.transition, b.beside)).map(alike).collect();
+        Rows { alike, errors, twice: TWICE * copies.max(0.01), lost, seen, is_normal, beside, logs }
     }
 
     /// What a share that is foreign shows.
@@ -285,10 +349,12 @@ impl Rows {
             0 => (-mean).exp(),
             _ => (m as f64 * mean.max(1e-12).ln() - mean - self.logs[m]).exp(),
         };
-        let each = self.rows.iter().flat_map(|(transition, n, _, cells)| {
-            let error = self.errors[usize::from(*transition)];
-            cells.iter().map(move |cell| {
-                [share / 2.0, share].map(|share| poisson(*n as f64 * (share + error), cell.m))
+        let each = self.alike.iter().flat_map(|alike| {
+            let error = self.errors[usize::from(alike.transition)];
+            alike.rows.iter().flat_map(move |(n, _, cells)| {
+                cells.iter().map(move |cell| {
+                    [share / 2.0, share].map(|share| poisson(*n as f64 * (share + error), cell.m))
+                })
             })
         });
         Foreign(each.collect())
@@ -296,58 +362,124 @@ impl Rows {
 
     /// Log-likelihood with what is `foreign`, of a person who has one of two alleles at so many sites and two of two at others, and changes of the sample's own;
     /// with so many `times` as many molecules that are wrong alike.
-    fn likelihood(&self, foreign: &Foreign, [one, both]: [f64; 2], changes: &Own, times: f64) -> f64 {
+    /// The foreign person is the other sample's, or another one, whichever is likelier.
+    fn likelihood(&self, foreign: &Foreign, densities: [f64; 2], changes: &Own, times: f64) -> f64 {
+        let of = |same| self.likelihood_of(foreign, densities, changes, times, same);
+        if self.beside { of(true).max(of(false)) } else { of(true) }
+    }
+
+    fn likelihood_of(
+        &self,
+        foreign: &Foreign,
+        [one, both]: [f64; 2],
+        changes: &Own,
+        times: f64,
+        same: bool,
+    ) -> f64 {
         let mut sum = 0.0;
         let mut from = 0;
-        let alike = times * self.alike;
-        for rows in self.rows.chunk_by(|a, b| a.0 == b.0) {
+        let mut usual = 0.0;
+        for alike in &self.alike {
             // Of inherited alleles two thirds are transitions. There are two transversions for each site.
-            let (density, own) = match rows[0].0 {
+            let (density, own) = match alike.transition {
                 true => (2.0 / 3.0, changes.transitions),
                 false => (1.0 / 6.0, (1.0 - changes.transitions) / 2.0),
             };
+            let of = if same { alike.foreign } else { [1.0; 2] };
+            let theirs = [density * one * of[0], density * both * of[1]];
             let own = own * changes.sites;
-            let rest = 1.0 - density * (one + both + self.lost) - own;
-            // What is single and of nobody, over the reads that there may be wrong.
-            let mut error = self.errors[usize::from(rows[0].0)];
-            let (mut single, mut reads, mut at) = (0.0, 0.0, from);
-            for (_, n, all, cells) in rows {
-                if let Some(cell) = cells.get(1) {
-                    let [half, whole] = foreign.0[at + 1];
-                    let theirs = density * (one * half + both * whole) + own * cell.kinds[changes.kind];
-                    single += cell.sites - all * theirs;
-                    let n = *n as f64;
-                    reads += all * n * (-n * error).exp() * rest;
-                }
-                at += cells.len();
+            let foreign = &foreign.0[from..];
+            from += alike.rows.iter().map(|(.., cells)| cells.len()).sum::<usize>();
+            if alike.beside == 0 {
+                let (log, error) = self.of_alike(
+                    alike,
+                    foreign,
+                    theirs,
+                    [own, density * self.lost],
+                    changes.kind,
+                    times,
+                    0.0,
+                );
+                usual = error;
+                sum += log;
+                continue;
             }
-            error = (single / f64::max(reads, 1.0)).max(1e-7);
-            for (_, n, all, cells) in rows {
-                let mean = *n as f64 * error;
-                let mut wrong = (-mean).exp();
-                let mut last = 0;
-                let twice = alike * mean;
-                for (cell, [half, whole]) in cells.iter().zip(&foreign.0[from..]) {
-                    while last < cell.m {
-                        last += 1;
-                        wrong *= mean / last as f64;
-                    }
-                    let (more, unknown) = match cell.m {
-                        2 => (twice, UNKNOWN),
-                        m => (0.0, if m > 2 { UNKNOWN } else { 0.0 }),
-                    };
-                    let chance = rest * (wrong + more)
-                        + density * (one * half + both * whole + self.lost * cell.half)
-                        + own * cell.kinds[changes.kind]
-                        + unknown;
-                    sum += cell.sites * chance.max(1e-300).ln();
-                }
-                from += cells.len();
-                // All chances together are that many times one.
-                sum -= all * (rest * twice + UNKNOWN * (n / 2).saturating_sub(2) as f64).ln_1p();
-            }
+            // Few sites are here. As many of them are of inherited alleles, of which the other sample happens to show few reads, or of the sample's own, of which it has some,
+            // as have them in many reads.
+            let too_many = ((theirs[0] + theirs[1]) / FOREIGN_MOST).max(1.0);
+            let theirs = theirs.map(|theirs| theirs / too_many);
+            let most = MOST * (1.0 - theirs[0] - theirs[1]);
+            let with = |own: f64, kind: usize| {
+                let own = own.min(most);
+                let often = alike.often - own * alike.kinds_often[kind];
+                let lost = (often / alike.half_often.max(1e-9)).clamp(0.0, most);
+                self.of_alike(alike, foreign, theirs, [own, lost], kind, times, usual).0
+            };
+            let alone = with(own, changes.kind);
+            // Those of all cells.
+            let kind = changes.kind - changes.kind % PARTLY.len();
+            let seen = !self.is_normal && READS[kind / PARTLY.len()] >= CLEAR;
+            sum += if seen { alone.max(with(own * SEEN / alike.share, kind) - UNUSUAL) } else { alone };
         }
         sum / self.seen
+    }
+
+    /// The same of some rows, and how often bases are wrong, which is not `least` often or less; `theirs` are shares of the sites, `own` those of the sample's own changes and
+    /// of inherited alleles of one half.
+    #[allow(clippy::too_many_arguments)]
+    fn of_alike(
+        &self,
+        alike: &Alike,
+        foreign: &[[f64; 2]],
+        [one, both]: [f64; 2],
+        [own, lost]: [f64; 2],
+        kind: usize,
+        times: f64,
+        least: f64,
+    ) -> (f64, f64) {
+        let rest = 1.0 - one - both - lost - own;
+        // What is single and of nobody, over the reads that there may be wrong.
+        let mut error = self.errors[usize::from(alike.transition)];
+        let (mut single, mut reads, mut at) = (0.0, 0.0, 0);
+        for (n, all, cells) in &alike.rows {
+            if let Some(cell) = cells.get(1) {
+                let [half, whole] = foreign[at + 1];
+                let theirs = one * half + both * whole + own * cell.kinds[kind];
+                single += cell.sites - all * theirs;
+                let n = *n as f64;
+                reads += all * n * (-n * error).exp() * rest;
+            }
+            at += cells.len();
+        }
+        error = (single / f64::max(reads, 1.0)).max(least).max(1e-7);
+        let (mut sum, mut from) = (0.0, 0);
+        for (n, all, cells) in &alike.rows {
+            let mean = *n as f64 * error;
+            let mut wrong = (-mean).exp();
+            let mut last = 0;
+            let twice = times * self.twice * mean;
+            for (cell, [half, whole]) in cells.iter().zip(&foreign[from..]) {
+                while last < cell.m {
+                    last += 1;
+                    wrong *= mean / last as f64;
+                }
+                let (more, unknown) = match cell.m {
+                    2 => (twice, UNKNOWN),
+                    m => (0.0, if m > 2 { UNKNOWN } else { 0.0 }),
+                };
+                let chance = rest * (wrong + more)
+                    + one * half
+                    + both * whole
+                    + lost * cell.half
+                    + own * cell.kinds[kind]
+                    + unknown;
+                sum += cell.sites * chance.max(1e-300).ln();
+            }
+            from += cells.len();
+            // All chances together are that many times one.
+            sum -= all * (rest * twice + UNKNOWN * (n / 2).saturating_sub(2) as f64).ln_1p();
+        }
+        (sum, error)
     }
 }
 
@@ -359,7 +491,17 @@ mod tests {
 
     /// A sample of four million sites of a person, 20 molecules each, of which a share is of another one who is more or less diverse, and which has so many
     /// changes of its own in so many of its reads.
-    fn told(share: f64, diverse: f64, (changes, of): (f64, f64), seed: u64) -> Estimate {
+    fn told(share: f64, diverse: f64, changes: (f64, f64), seed: u64) -> Estimate {
+        let tally = made(share, 0.0, diverse, changes, seed);
+        contamination(&tally, &known(0.0, false)).expect("enough sites").share
+    }
+
+    fn known(other: f64, both: bool) -> Known {
+        Known { sample: 1, usual: [20.0, 20.0], copies: 0.02, het: HET, lost: 0.0, other, both }
+    }
+
+    /// The same, where a share of the other sample is the same person's.
+    fn made(share: f64, other: f64, diverse: f64, (changes, of): (f64, f64), seed: u64) -> RootTally {
         let mut seed = seed;
         let mut random = move || {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -372,34 +514,74 @@ mod tests {
         };
         let mut tally = RootTally::default();
         tally.share = 0.01;
-        for class in 0..6 {
-            for n in 8..40 {
-                // Half of the bases are of the pair that a class is of; two classes are transitions.
-                let sites = 4e6 * poisson(20.0, n);
-                let (inherited, own) =
-                    if class == 2 || class == 4 { (1.0 / 3.0, 0.25) } else { (1.0 / 12.0, 0.125) };
-                let foreign = FOREIGN.map(|of| of * HET * diverse * inherited);
-                for m in 0..=n / 2 {
-                    let mean = n as f64 * 1.5e-4;
-                    let alike = if m == 2 { TWICE * 0.02 * mean } else { 0.0 };
-                    let odd = if m >= 2 { UNKNOWN } else { 0.0 };
-                    let chance = 0.5 * (poisson(mean, m) + alike + odd)
-                        + foreign[0] * poisson(n as f64 * share / 2.0 + mean, m)
-                        + foreign[1] * poisson(n as f64 * share + mean, m)
-                        + own * changes * binomial(m, n, of);
-                    let expected = sites * chance;
-                    let normal =
-                        (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();
-                    let seen = match expected {
-                        0.0..3.0 => expected.floor() + f64::from(u8::from(random() < expected.fract())),
-                        _ => (expected + expected.sqrt() * normal).round(),
-                    };
-                    tally.minor[1][(class * DEPTHS + n) * MINORS + m.min(MINORS - 1)] += seen.max(0.0) as u64;
-                }
+        for (class, n, beside) in (0..6)
+            .flat_map(|class| (8..40).map(move |n| (class, n)))
+            .flat_map(|(class, n)| (0..=SHARED).map(move |beside| (class, n, beside)))
+        {
+            // Half of the bases are of the pair that a class is of; two classes are transitions.
+            let sites = 4e6 * poisson(20.0, n);
+            let (inherited, own) =
+                if class == 2 || class == 4 { (1.0 / 3.0, 0.25) } else { (1.0 / 12.0, 0.125) };
+            let foreign = FOREIGN.map(|of| of * HET * diverse * inherited);
+            const ERROR: f64 = 1.5e-4;
+            let seen = |share: f64| poisson(20.0 * (share + ERROR), beside);
+            for m in 0..=n / 2 {
+                let mean = n as f64 * ERROR;
+                let alike = if m == 2 { TWICE * 0.02 * mean } else { 0.0 };
+                let odd = if m >= 2 { UNKNOWN } else { 0.0 };
+                let chance = 0.5 * (poisson(mean, m) + alike + odd) * seen(0.0)
+                    + foreign[0] * poisson(n as f64 * share / 2.0 + mean, m) * seen(other / 2.0)
+                    + foreign[1] * poisson(n as f64 * share + mean, m) * seen(other)
+                    + own * changes * binomial(m, n, of) * seen(0.0)
+                    // Inherited alleles of which the other sample has few molecules.
+                    + inherited * HET * binomial(m, n, 0.5) * binomial(beside, 20, 0.5);
+                let expected = sites * chance;
+                let normal =
+                    (-2.0 * random().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * random()).cos();
+                let seen = match expected {
+                    0.0..3.0 => expected.floor() + f64::from(u8::from(random() < expected.fract())),
+                    _ => (expected + expected.sqrt() * normal).round(),
+                };
+                let at = (class * DEPTHS + n) * MINORS + m.min(MINORS - 1);
+                let table = if beside == 0 { &mut tally.minor[1] } else { &mut tally.shared[1][beside - 1] };
+                table[at] += seen.max(0.0) as u64;
             }
         }
-        let known = Known { sample: 1, usual: [20.0, 20.0], copies: 0.02, het: HET, lost: 0.0, other: 0.0 };
-        contamination(&tally, &known).expect("enough sites").share
+        tally
+    }
+
+    /// What the other sample has of the stranger hides some of what this one has, unless what both have counts.
+    #[test]
+    fn what_both_samples_have_of_a_stranger_counts() {
+        for (i, (share, other)) in
+            [(0.08, 0.08), (0.05, 0.1), (0.02, 0.05), (0.0, 0.06)].into_iter().enumerate()
+        {
+            let (mut off, mut wide) = ([0.0; 2], [0.0; 2]);
+            for seed in 0..4 {
+                let tally = made(share, other, 1.0, (2e-5, 0.35), 17 + 7 * i as u64 + seed);
+                for both in [false, true] {
+                    let found = contamination(&tally, &known(other, both)).expect("enough sites").share;
+                    off[usize::from(both)] += (found.value - share) / 4.0;
+                    wide[usize::from(both)] += (found.high - found.low) / 4.0;
+                    let what = format!("{share} beside {other}, {both}: {found:?}");
+                    assert!(found.low - 0.004 <= share && share <= found.high + 0.004, "{what}");
+                }
+            }
+            assert!(off[1].abs() < 0.005, "{share} beside {other}: off by {off:?}");
+            assert!(share == 0.0 || wide[1] < 0.95 * wide[0], "{share} beside {other}: {wide:?}");
+        }
+    }
+
+    /// The other sample's stranger may be another one: here sites of the two have nothing in common.
+    #[test]
+    fn strangers_of_both_samples_may_be_two() {
+        let (alone, beside) = (made(0.05, 0.0, 1.0, (2e-5, 0.35), 5), made(0.0, 0.08, 1.0, (0.0, 0.35), 6));
+        let mut tally = alone;
+        for (table, other) in tally.shared[1].iter_mut().zip(&beside.shared[1]) {
+            table.iter_mut().zip(other).for_each(|(sites, others)| *sites += others);
+        }
+        let found = contamination(&tally, &known(0.08, true)).expect("enough sites").share;
+        assert!((found.value - 0.05).abs() < 0.012, "{found:?}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::usual::usual;
 pub const DEPTHS: usize = 256;
 /// Occurrences of a second allele told apart.
 pub const MINORS: usize = 32;
+/// Most occurrences of a second allele in the other sample too that are looked at.
+pub const SHARED: usize = 2;
 /// Occurrences of a root in both samples together up to which pairs of reads are compared: deeper samples show their alleles.
 pub const DRAWN: u32 = 48;
 /// Fewest occurrences in each sample from which a site is looked at for its alleles.
@@ -152,6 +154,8 @@ pub struct RootTally {
     /// Sites of each sample, by substitution, by its depth and by how often it has that second allele, where the other sample has one allele only and
     /// that is this one's most frequent. Each site is there three times, for each base that its own could be taken for.
     pub minor: [Vec<u64>; 2],
+    /// The same where the other sample, at a root of a single place without a tandem repeat, has one of that second allele, and two ([`SHARED`]).
+    pub shared: [[Vec<u64>; SHARED]; 2],
     het: Kept,
     changed: Kept,
     /// By GC of the root and sample: where the other has the root as often as it usually has one.
@@ -170,6 +174,7 @@ impl Default for RootTally {
             genotypes: vec![Genotypes::default(); DEPTHS],
             alleles: vec![[0; 3]; DEPTHS],
             minor: [(); 2].map(|()| vec![0; 6 * DEPTHS * MINORS]),
+            shared: [(); 2].map(|()| [(); SHARED].map(|()| vec![0; 6 * DEPTHS * MINORS])),
             het: Kept::default(),
             changed: Kept::default(),
             coverage: [(); 2].map(|()| vec![Coverage::default(); GC]),
@@ -206,6 +211,18 @@ pub fn slips(stem: u64) -> bool {
     [(1, 5), (2, 6), (3, 9), (4, 11)].iter().any(|&(unit, bases)| {
         let differ = stem ^ (stem >> (2 * unit));
         differ & (u64::MAX >> (64 - 2 * (bases - unit))) == 0
+    })
+}
+
+/// Whether a tandem repeat lies anywhere in a root: 7 bases and more that are those of one to six before. Molecules that have slipped there show other bases beside
+/// it, the same ones in both samples.
+pub fn has_tandem(stem: u64, bases: u32) -> bool {
+    (1..=6).any(|unit| {
+        let differ = stem ^ (stem >> (2 * unit));
+        let alike = !(differ | differ >> 1) & 0x5555_5555_5555_5555 & (u64::MAX >> (64 - 2 * (bases - unit)));
+        let two = alike & alike >> 2;
+        let four = two & two >> 4;
+        four & four >> 6 != 0
     })
 }
 
@@ -283,17 +300,18 @@ impl RootTally {
             }
         }
         if depth[0] >= DEEP && depth[1] >= DEEP {
+            let has_tandem = has_tandem(root.stem, bases);
             if !slips(revcomp(root.stem, bases)) {
-                self.site(&before, depth, root.stem, hash & !1);
+                self.site(&before, depth, has_tandem, root.stem, hash & !1);
             }
             if !slips(root.stem) {
-                self.site(&behind, depth, root.stem, hash | 1);
+                self.site(&behind, depth, has_tandem, root.stem, hash | 1);
             }
         }
     }
 
     /// One side: how often each sample has each of the four bases.
-    fn site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], root: u64, hash: u64) {
+    fn site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], has_tandem: bool, root: u64, hash: u64) {
         let of = |sample: usize| bases.map(|c| c[sample]);
         let (normal, tumour) = (Alleles::of(of(0), depth[0]), Alleles::of(of(1), depth[1]));
         let at = &mut self.genotypes[(depth[0] as usize).min(DEPTHS - 1)];
@@ -316,20 +334,28 @@ impl RootTally {
         }
         for (s, own, other) in [(NORMAL, &normal, &tumour), (TUMOUR, &tumour, &normal)] {
             let s = usize::from(s);
-            // Not for a read: bases that are often wrong in both samples would be anybody's.
-            let pure = other.counts[0] == other.depth && own.first == other.first;
-            if !pure {
+            let o = 1 - s;
+            if own.first != other.first {
                 continue;
             }
+            let single = (self.known[o].0..=self.known[o].1).contains(&other.depth) && !has_tandem;
             let depth = own.depth as usize;
             for b in (0..4).filter(|&b| b != own.first) {
+                let beside = bases[b][o] as usize;
+                let alone = other.counts[0] as usize + beside == other.depth as usize;
+                let table = match beside {
+                    _ if !alone => continue,
+                    0 => &mut self.minor[s],
+                    1..=SHARED if single => &mut self.shared[s][beside - 1],
+                    _ => continue,
+                };
                 let count = bases[b][s] as usize;
                 let (deep, minor) = match depth {
                     ..DEPTHS => (depth, count),
                     _ => (DEPTHS - 1, count * (DEPTHS - 1) / depth),
                 };
                 let row = substitution(own.first, b) * DEPTHS + deep;
-                self.minor[s][row * MINORS + minor.min(MINORS - 1)] += 1;
+                table[row * MINORS + minor.min(MINORS - 1)] += 1;
             }
         }
         if n == Zygosity::Two {
@@ -473,6 +499,54 @@ mod tests {
         let twice = changed ^ (1 << 6);
         assert!(!has_copies(root, 29, there(twice.min(revcomp(twice, 29)))));
         assert!(!has_copies(root, 29, there(root)));
+    }
+
+    #[test]
+    fn tandem_repeats_are_found_wherever_they_lie() {
+        let root = |text: &str| text.bytes().fold(0, |all, base| all << 2 | dna(base));
+        fn dna(base: u8) -> u64 {
+            b"ACGT".iter().position(|own| *own == base).expect("a base") as u64
+        }
+        for (text, tandem) in [
+            ("ACGGTCATTGCAACTGATCCGTAGGCTAT", false),
+            ("AAAAAAAATGCAACTGATCCGTAGGCTAT", true),
+            ("ACGGTCATTGCAACTGATCCGTTTTTTTT", true),
+            ("ACGGTCATTTTTTTGATCCGTAGGCTATG", false),
+            ("ACGGTCAGAGAGAGAGACCGTAGGCTATG", true),
+            ("ACTAACTAACTAACTAACTAACTAACTAC", true),
+            ("TCACTGAAACTGAAACTGAAGTCCATTGC", true),
+        ] {
+            assert_eq!((text.len(), has_tandem(root(text), 29)), (29, tandem), "{text}");
+            assert_eq!(has_tandem(revcomp(root(text), 29), 29), tandem, "{text}, the other strand");
+        }
+    }
+
+    #[test]
+    fn alleles_of_both_samples_have_tables_of_their_own() {
+        let mut tally = RootTally { known: [(8, 20); 2], ..RootTally::default() };
+        // Before the root all have A; behind it C, and so many G.
+        let mut see = |normal: u32, tumour: u32, stem: u64| {
+            let mut root = RootCounters { stem, counts: [[0; 2]; 16] };
+            (root.counts[1], root.counts[2]) = ([12 - normal, 14 - tumour], [normal, tumour]);
+            tally.see(&root, [0; 2], 29, |_| false);
+        };
+        let stem = 0x1234_9a1c_7b2d_63e1;
+        see(0, 1, stem);
+        see(1, 2, stem);
+        see(2, 2, stem);
+        see(3, 3, stem);
+        // Eight A in turn.
+        see(1, 1, stem >> 16 << 16);
+        let count = |table: &[u64], depth: usize, minor: usize| {
+            table[(substitution(1, 2) * DEPTHS + depth) * MINORS + minor]
+        };
+        assert_eq!(count(&tally.minor[1], 14, 1), 1);
+        assert_eq!(count(&tally.shared[1][0], 14, 2), 1);
+        assert_eq!(count(&tally.shared[1][1], 14, 2), 1);
+        assert_eq!(count(&tally.shared[0][1], 12, 1), 1);
+        assert_eq!(count(&tally.shared[0][1], 12, 2), 1);
+        let all = |sample: usize| tally.shared[sample].iter().flatten().sum::<u64>();
+        assert_eq!([all(0), all(1)], [3, 2]);
     }
 
     #[test]

@@ -216,7 +216,7 @@ mod tests {
     }
 
     /// A sample of a tumour: copies of each sequence of 300,000 bases, of `depth` molecules, with a site of two alleles each `apart` bases and `changes` of its own
-    /// in each sequence, each in all copies of an allele or in one.
+    /// in each sequence, each in all copies of an allele, or every other one in one.
     struct Made {
         het: Vec<(Site, Place)>,
         deep: Vec<(Deep, Place)>,
@@ -224,6 +224,18 @@ mod tests {
     }
 
     fn made(states: &[[u32; 2]], purity: f64, apart: usize, changes: u32, seed: u64) -> Made {
+        made_with(states, purity, apart, changes, 2, seed)
+    }
+
+    /// The same, of which one in so many is in all copies.
+    fn made_with(
+        states: &[[u32; 2]],
+        purity: f64,
+        apart: usize,
+        changes: u32,
+        older: u32,
+        seed: u64,
+    ) -> Made {
         const LENGTH: u32 = 300_000;
         const DEPTH: f64 = 14.0;
         let mut random = Random(seed);
@@ -246,7 +258,7 @@ mod tests {
                 }
             }
             for i in 0..changes {
-                let with = if i % 2 == 0 { copies[0].max(1) } else { 1 };
+                let with = if i % older == 0 { copies[0].max(1) } else { 1 };
                 let mean = DEPTH * purity * f64::from(with) / 2.0;
                 let [with, without] = [mean, DEPTH * all / 2.0 - mean].map(|mean| random.poisson(mean));
                 made.changes
@@ -302,6 +314,21 @@ mod tests {
         assert!(found.word.contains("too few changes"), "{}", found.word);
         // No tumour at all.
         assert_eq!(told(&made(&even, 0.0, 1_000, 0, 23)).purity, None);
+    }
+
+    /// Whether changes came before a genome was doubled or afterwards does not show in the purity that is told.
+    #[test]
+    fn changes_of_a_doubled_tumour_may_be_of_any_age() {
+        let states = [[2, 2], [2, 2], [3, 2], [2, 2], [3, 3], [2, 2], [2, 1], [2, 2]];
+        for older in [1, 2, 4] {
+            let mut off = 0.0;
+            for seed in 41..45 {
+                let found = told(&made_with(&states, 0.8, 1_000, 30, older, seed));
+                assert_about(found.purity, 0.8, 0.09, &format!("one of {older} is older, seed {seed}"));
+                off += found.purity.map_or(0.0, |purity| purity.value - 0.8) / 4.0;
+            }
+            assert!(off.abs() < 0.035, "one of {older} is older: off by {off} on average");
+        }
     }
 
     #[test]
