@@ -4,7 +4,7 @@ pub mod budget;
 mod lengths;
 mod outcome;
 pub mod outputs;
-mod panel;
+pub mod panel;
 pub mod room;
 pub mod tumours;
 pub mod watched;
@@ -390,7 +390,8 @@ fn foretell(job: &Job, reference: Option<u64>) -> anyhow::Result<()> {
         info!("reads come from a pipe: what the call will take is not known");
         return Ok(());
     }
-    let given = input::of(&job.lanes, reference, job.params.k, job.means.clone());
+    let panel = job.panel.as_ref().map(|panel| input::panel(panel.path())).transpose()?;
+    let given = input::of(&job.lanes, reference, panel, job.params.k, job.means.clone());
     let forecast = given.forecast(&MEASURED);
     if let Some(why) = forecast.refused {
         bail!("{why}: {}", forecast.advice.join("; "));

@@ -14,7 +14,7 @@ use genuma_work::publish::Set;
 use serde::Serialize;
 
 use crate::call::tumours::{Names, Tumours};
-use crate::call::{budget, room};
+use crate::call::{budget, panel, room};
 use crate::failure::Usage;
 use crate::forecast::calibrate::{Run, calibrated};
 use crate::forecast::input;
@@ -57,6 +57,9 @@ pub struct Args {
     /// Reference genome, plain or gzip'd FASTA; of one with an index (.fai) only that is read
     #[arg(long, value_name = "FASTA", help_heading = "Input")]
     reference: Option<PathBuf>,
+    /// Panel of normals: a table of `genuma table union --counts samples`, of this k
+    #[arg(long, value_name = "TABLE", help_heading = "Input")]
+    panel: Option<PathBuf>,
     /// Instead of files: bases of the genome, such as 3.1G or 25M (powers of 1000); calls are placed on it
     #[arg(long, value_name = "BASES", value_parser = sizes::parse_bases, requires = "depth", conflicts_with_all = ["tumor", "normal", "interleaved", "reference"], help_heading = "Input")]
     genome: Option<u64>,
@@ -189,6 +192,10 @@ impl Args {
             devices: Default::default(),
         };
         let read_length = u64::from(self.read_length);
+        let panel = match &self.panel {
+            Some(table) => Some(input::panel(panel::open(table, self.k, None)?.path())?),
+            None => None,
+        };
         if let (Some(genome), Some(depths)) = (self.genome, self.depth) {
             let [tumour, normal] = depths.map(|depth| (genome as f64 * depth) as u64);
             let bases = [normal, tumour];
@@ -201,6 +208,8 @@ impl Args {
                 copied,
                 read_length,
                 files: 4,
+                aligned: 0,
+                panel,
                 reference: Some(genome),
                 k: self.k,
                 means,
@@ -211,7 +220,7 @@ impl Args {
         let (_, lanes) = self.tumor.lanes(&self.normal, Names::default(), self.interleaved, &options)?;
         check_lanes(&lanes)?;
         let reference = self.reference.as_deref().map(bases_of).transpose()?;
-        Ok(input::of(&lanes, reference, self.k, means))
+        Ok(input::of(&lanes, reference, panel, self.k, means))
     }
 
     /// What k-mers and a copy of the reads would get of the work folder, or of the folder that it would be made in.

@@ -37,7 +37,7 @@ const BASE: u64 = 40 << 20;
 /// ... and for each thread, with what it writes from.
 const PER_THREAD: u64 = 3 << 20;
 /// Pages of all tables together in a stretch, at most where none of them has less than one.
-const PAGES: u64 = 512;
+const PAGES: u64 = 128;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 

@@ -3,9 +3,9 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use common::{Data, Ended, called, data, run, scratch};
+use common::{Data, Ended, called, data, gunzip, records, run, scratch};
 use serde_json::Value;
 
 /// A human genome, and means that suffice.
@@ -134,6 +134,68 @@ fn files_are_looked_at() {
         .expect("an index");
     indexed.reference = Some(copy);
     assert_eq!(of_files(&indexed, &means, "index").1["given"]["reference"], 1234);
+}
+
+/// The reads of a pair of files, half in each of two lanes that are BAM.
+fn in_two_lanes(folder: &Path, name: &str, reference: &Path, mates: &[PathBuf]) -> Vec<PathBuf> {
+    let mates: Vec<Vec<u8>> = mates.iter().map(|path| gunzip(path)).collect();
+    let mates: Vec<Vec<&[u8]>> = mates.iter().map(|reads| records(reads)).collect();
+    let lane = |lane: usize| {
+        let half = mates[0].len() / 2;
+        let own = if lane == 0 { 0..half } else { half..mates[0].len() };
+        let files: Vec<String> = (1..)
+            .zip(&mates)
+            .map(|(mate, reads)| {
+                let path = folder.join(format!("{name}_{lane}_{mate}.fq"));
+                fs::write(&path, reads[own.clone()].concat()).expect("written");
+                path.to_str().expect("UTF-8").to_owned()
+            })
+            .collect();
+        let (group, bam) = (format!("ID:{lane}\\tSM:{name}"), folder.join(format!("{name}_{lane}.bam")));
+        let [reference, out] = [reference, &bam].map(|path| path.to_str().expect("UTF-8"));
+        run(["align", reference, &files[0], &files[1], "-R", &group, "-o", out]).well();
+        bam
+    };
+    vec![lane(0), lane(1)]
+}
+
+/// With what the reads say of the pair, with a panel and with several lanes that are BAM.
+#[test]
+fn memory_is_as_planned() {
+    let size = ["--genome-length", "1500000", "--contigs", "2", "--seed", "8"];
+    let made =
+        Data::simulate("memory", &[&size[..], &["--snvs", "40", "--indels", "10", "--svs", "2"]].concat());
+    let reference = made.reference.clone().expect("a reference");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    run(["index".to_owned(), text(&reference)]).well();
+    let [one, panel] = ["one.gkt", "panel.gkt"].map(|name| text(&made.folder.join(name)));
+    run(["count", "-q", &text(&made.normal[0]), &text(&made.normal[1]), "-o", &one]).well();
+    run(["table", "union", "-q", "--counts", "samples", &one, &one, "-o", &panel]).well();
+    let lanes = |name, mates: &[PathBuf]| in_two_lanes(&made.folder, name, &reference, mates);
+    let (normal, tumor) = (lanes("normal", &made.normal), lanes("tumor", &made.tumor));
+    let data = Data { normal, tumor, ..made.clone() };
+    let means = ["--threads", "2", "--memory", "1G", "--scratch", "1G"];
+    let options = [&means[..], &["--panel", &panel]].concat();
+    let (ended, plan) = of_files(&data, &options, "memory-plan");
+    assert!(ended.well().stdout.contains("\npanel "));
+    assert_eq!((&plan["given"]["aligned"], &plan["given"]["files"]), (&Value::from(4), &Value::from(4)));
+
+    let out = made.folder.join("calls");
+    run(data.call_with(&out, &options)).well();
+    let summary: Value =
+        serde_json::from_slice(&fs::read(out.join("summary.json")).expect("a summary")).expect("JSON");
+    let units = |of: &Value| of.as_array().expect("units").clone();
+    let (planned, took) = (units(&plan["forecast"]["units"]), units(&summary["units"]));
+    let names = |units: &[Value]| -> Vec<String> {
+        let own = units.iter().filter(|unit| unit["name"] != "reference");
+        own.map(|unit| unit["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert!(names(&took).iter().all(|name| names(&planned).contains(name)), "{took:?}");
+    let peak =
+        |units: &[Value]| units.iter().filter_map(|unit| unit["peak_bytes"].as_f64()).fold(0.0, f64::max);
+    let (planned, took) = (peak(&planned), peak(&took));
+    // Without facts and lanes it would be a fifth too little.
+    assert!((0.9..1.4).contains(&(planned / took)), "{planned} {took}");
 }
 
 #[test]

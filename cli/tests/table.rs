@@ -236,6 +236,63 @@ fn threads_and_memory_do_not_show() {
     assert!(counts.iter().all(|n| (1..=3).contains(n)));
 }
 
+/// Reads of 31 bases, each a k-mer, which begin and end so: `n` of them.
+fn single(n: usize, begin: &str, end: &str) -> String {
+    let mut state = 11u64;
+    let mut base = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b"ACGT"[(state >> 62) as usize])
+    };
+    let mut read = |i: usize| {
+        let inside: String = (begin.len() + end.len()..31).map(|_| base()).collect();
+        format!("@r{i}\n{begin}{inside}{end}\n+\n{}\n", "I".repeat(31))
+    };
+    (0..n).map(&mut read).collect()
+}
+
+/// Tables without k-mers, of one, in other ranges, one within the other: as by hand, and the same bytes whatever the threads.
+#[test]
+fn tables_of_any_size_and_place_by_any_threads() {
+    let folder = scratch("places");
+    let table = |name: &str, reads: &str, least: &str| count(&folder, name, reads, &["--min-count", least]);
+    // Canonical ones begin as the reads do: with As, or with C, as their other strand does.
+    let all = [
+        table("empty", &single(5, "AAAA", "C"), "9"),
+        table("one", &single(1, "ACAC", "C"), "1"),
+        table("low", &single(9_000, "AAAA", "C"), "1"),
+        table("high", &single(20_000, "C", "G"), "1"),
+        table("all", &(fastq(30_000, 3, 600) + &single(3_000, "AAAA", "C") + &single(1, "ACAC", "C")), "1"),
+    ];
+    let counts: Vec<Counts> = all.iter().map(|table| counts_of(table)).collect();
+    assert!(counts[0].is_empty() && counts[1].len() == 1 && counts[2].len() > 8_000);
+    assert!(counts[2].keys().next_back() < counts[3].keys().next(), "one range lies before the other");
+    type Rule = fn(&[u32]) -> Option<Vec<u32>>;
+    let rules: [(&str, Rule); 3] = [
+        ("union", |row| Some(vec![row.iter().sum()])),
+        ("intersect", |row| row.iter().all(|&n| n > 0).then(|| vec![*row.iter().min().unwrap_or(&0)])),
+        ("subtract", |row| (row[0] > 0 && row[1..].iter().all(|&n| n == 0)).then(|| vec![row[0]])),
+    ];
+    let sets: [&[usize]; 8] =
+        [&[0, 0], &[0, 1], &[1, 0], &[2, 3], &[3, 2], &[4, 2], &[1, 4], &[4, 1, 3, 0, 2]];
+    for set in sets {
+        let (tables, of): (Vec<&str>, Vec<&Counts>) =
+            set.iter().map(|&i| (text(&all[i]), &counts[i])).collect();
+        for (what, rule) in rules {
+            let out = folder.join("out.gkt");
+            let bytes: Vec<Vec<u8>> = ["1", "2", "3", "4", "5"]
+                .iter()
+                .map(|threads| {
+                    let ends = ["-q", "-t", threads, "-o", text(&out)];
+                    run(["table", what].iter().chain(&tables).chain(&ends)).well();
+                    fs::read(&out).expect("a table")
+                })
+                .collect();
+            assert!(bytes.windows(2).all(|two| two[0] == two[1]), "{what} of {set:?}");
+            assert!(counts_of(&out) == expected(&of, rule), "{what} of {set:?}");
+        }
+    }
+}
+
 #[test]
 fn a_table_and_itself() {
     let folder = scratch("itself");

@@ -61,6 +61,8 @@ impl Run {
             copied: 0,
             read_length: 150,
             files: u64::MAX,
+            aligned: 0,
+            panel: None,
             reference: placed.map(|_| self.sequences.iter().map(|sequence| sequence.1).sum()),
             k: self.k,
             means: self.means.clone().unwrap_or(Means {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use genuma_align::scan;
 use genuma_kmers::{CountParams, Expected, MAX_PARTS, Planned, least_memory};
 use genuma_reads::Estimate;
-use genuma_somatic::count::{PICKS_PER_BASE, planned, room_for_copy, scratch_for_copy};
+use genuma_somatic::count::{PICKS_PER_BASE, SAMPLE, planned, room_for_copy, scratch_for_copy};
 use genuma_somatic::pipeline::{Means, Params};
 use serde::Serialize;
 
@@ -19,6 +19,12 @@ use crate::sizes;
 const BASE: u64 = 96 << 20;
 /// Bytes that a thread takes for the reads it holds.
 const PER_THREAD: u64 = 16 << 20;
+/// Bytes that a call keeps free where it asks what room is left.
+const RESERVE: u64 = 256 << 20;
+/// Bytes that looking up a million k-mers takes beside the table's filter: the k-mers, their pages, what was found.
+const LOOKING: u64 = 40 << 20;
+/// Pairs of a thread from which what it notes of a library takes no more memory.
+const LIBRARY_PAIRS: f64 = 65_536.0;
 
 /// Bytes of memory without which a call with so many threads is refused.
 pub fn least_for_threads(threads: usize) -> u64 {
@@ -46,12 +52,25 @@ pub struct Given {
     pub read_length: u64,
     /// Files of reads: each is inflated by one thread at a time.
     pub files: u64,
+    /// Those of them that are BAM, CRAM or CBQ: in each, reads wait for their mates.
+    pub aligned: u64,
+    /// The panel of normals, if there is one.
+    pub panel: Option<Panel>,
     /// Bases of the reference, if there is one.
     pub reference: Option<u64>,
     /// Length of k-mers.
     pub k: u32,
     /// What the call may use.
     pub means: Means,
+}
+
+/// The table of a panel of normals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Panel {
+    /// Bytes of its pages of k-mers.
+    pub pages: u64,
+    /// Bytes of its filter and its index, which come into memory if half of what is left there has room for them.
+    pub beside: u64,
 }
 
 /// What one unit will take.
@@ -192,6 +211,18 @@ impl Given {
         forecast
     }
 
+    /// Bytes of memory of what reads say of the pair while they are counted: for each tumour the sample of roots, for each sample what each thread notes of
+    /// its library.
+    pub fn facts(&self, rates: &Rates) -> u64 {
+        let tumours = self.samples.saturating_sub(1).max(1) as f64;
+        // Half as many of what is held at most are there on average; of a small genome there are not so many.
+        let sampled = SAMPLE.most_of(self.reference.unwrap_or(u64::MAX)).min(self.kmers());
+        let tallies = (self.means.threads * self.samples) as f64;
+        let pairs = self.held().reads / 2 / self.means.threads.max(1) as u64 / self.samples.max(1) as u64;
+        let library = rates.library_bytes * (pairs as f64 / LIBRARY_PAIRS).min(1.0);
+        (rates.sampled_bytes * sampled as f64 * tumours + library * tallies) as u64
+    }
+
     /// K-mers that are expected.
     pub fn kmers(&self) -> u64 {
         Expected::of(&self.held(), self.k).kmers
@@ -253,6 +284,8 @@ struct Work<'a> {
     /// Bytes of memory that the reference takes, and all that each unit has.
     letters: u64,
     base: u64,
+    /// Bytes of what the panel says, from when it is looked at.
+    in_normals: u64,
 }
 
 impl<'a> Work<'a> {
@@ -262,14 +295,26 @@ impl<'a> Work<'a> {
         let base = (rates.base_bytes + rates.thread_bytes * given.means.threads as f64) as u64;
         let [normal, tumour] = given.bases.map(giga);
         let copied = copied.then_some(given.copied);
-        Work { given, rates, tumour, both: normal + tumour, copied, gbp: giga(letters), letters, base }
+        let in_normals = given.panel.map_or(0, |_| Self::bytes(rates.in_normals_bytes, tumour));
+        Work {
+            given,
+            rates,
+            tumour,
+            both: normal + tumour,
+            copied,
+            gbp: giga(letters),
+            letters,
+            base: base + in_normals,
+            in_normals,
+        }
     }
 
     fn units(&self, planned: &Planned) -> Vec<Unit> {
         let count = self.count(planned.parts, planned.memory, planned.spilled);
         let reference = (self.letters > 0).then(|| self.reference());
-        let units = [count, self.assemble(), self.place(), self.recruit(), self.judge(), self.write()];
-        reference.into_iter().chain(units).collect()
+        let panel = self.given.panel.map(|panel| self.panel(panel));
+        let units = [self.assemble(), self.place(), self.recruit(), self.judge(), self.write()];
+        reference.into_iter().chain([count]).chain(panel).chain(units).collect()
     }
 
     /// Seconds by the clock: `cpu_s` by all threads, beside which `inflated` Gbases come out of files and `moved` bytes go to and from the
@@ -313,13 +358,49 @@ impl<'a> Work<'a> {
             name: "reference",
             cpu_s: alone_s,
             wall_s: alone_s,
-            peak_bytes: self.base + self.letters,
+            peak_bytes: self.bare() + self.letters,
             read_bytes: 2 * self.letters,
             written_bytes: 0,
         }
     }
 
+    /// What no panel has said anything of yet.
+    fn bare(&self) -> u64 {
+        self.base - self.in_normals
+    }
+
+    /// What reads that wait for their mates take while all files are read.
+    fn waiting(&self) -> u64 {
+        (self.rates.waiting_bytes * self.given.aligned as f64) as u64
+    }
+
+    /// The same in later passes, which read a copy if there is one.
+    fn again(&self) -> u64 {
+        if self.copied.is_some() { 0 } else { self.waiting() }
+    }
+
+    /// All that was picked is looked up at once.
+    fn panel(&self, panel: Panel) -> Unit {
+        let cpu_s = self.rates.panel * self.tumour;
+        let held = self.base + Self::bytes(self.rates.assemble_bytes, self.tumour);
+        let inside = panel.beside <= self.given.means.memory.saturating_sub(held + RESERVE) / 2;
+        let beside = if inside { panel.beside } else { 0 };
+        Unit {
+            name: "panel",
+            cpu_s,
+            wall_s: self.wall(cpu_s, 0.0, panel.pages, 0.0),
+            peak_bytes: held + beside + LOOKING.min(panel.pages),
+            read_bytes: beside + panel.pages,
+            written_bytes: 0,
+        }
+    }
+
     fn count(&self, partitions: u32, memory: u64, spilled: u64) -> Unit {
+        let picks = (self.given.reference.unwrap_or(0) as f64 * PICKS_PER_BASE) as u64;
+        // The counter leaves room for the picks, of which there may be so many, and for what is noted beside it: as much of that as there is where it fills all else.
+        let counter = self.bare() + memory + picks;
+        let beside = self.given.facts(self.rates) + self.waiting();
+        let peak_bytes = (counter + beside).min(self.given.means.memory.max(counter));
         let readings = f64::from(partitions);
         let record = self.copied.map_or(0.0, |_| self.rates.record);
         let cpu_s = self.both * (self.rates.count + record + self.rates.again * (readings - 1.0));
@@ -330,10 +411,7 @@ impl<'a> Work<'a> {
             name: "count",
             cpu_s,
             wall_s: self.wall(cpu_s, readings * self.both, 2 * moved + copied, 0.0),
-            // The counter leaves room for the picks, of which there may be so many.
-            peak_bytes: self.base
-                + memory
-                + (self.given.reference.unwrap_or(0) as f64 * PICKS_PER_BASE) as u64,
+            peak_bytes,
             read_bytes: input * u64::from(partitions) + moved,
             written_bytes: moved + copied + Self::bytes(self.rates.unit_bytes, self.tumour),
         }
@@ -342,7 +420,7 @@ impl<'a> Work<'a> {
     fn assemble(&self) -> Unit {
         let cpu_s = self.tumour * self.rates.assemble * self.grown(self.rates.tenfold);
         let (cpu_s, wall_s, read_bytes) = self.pass(self.tumour, self.given.bytes[1], cpu_s, 0);
-        let held = self.base + Self::bytes(self.rates.assemble_bytes, self.tumour);
+        let held = self.base + self.again() + Self::bytes(self.rates.assemble_bytes, self.tumour);
         let labelled = Self::bytes(self.rates.labelled_bytes, self.tumour);
         Unit {
             name: "assemble",
@@ -382,7 +460,10 @@ impl<'a> Work<'a> {
             name: "recruit",
             cpu_s,
             wall_s,
-            peak_bytes: self.base + self.letters + Self::bytes(self.rates.recruit_bytes, self.both),
+            peak_bytes: self.base
+                + self.again()
+                + self.letters
+                + Self::bytes(self.rates.recruit_bytes, self.both),
             read_bytes: read + pairs,
             written_bytes: 2 * pairs,
         }
@@ -439,6 +520,8 @@ mod tests {
             copied: 110_000_000_000,
             read_length: 150,
             files: 4,
+            aligned: 0,
+            panel: None,
             reference: Some(3_100_000_000),
             k: 31,
             means: Means { threads: 16, memory: 64 << 30, scratch: 1 << 40, devices: Default::default() },
@@ -560,6 +643,39 @@ mod tests {
         assert!(with(|g| g.means.memory = sizes::parse(word).expect("a size")).fits);
         let ample = with(|g| g.means.memory = 400 << 30);
         assert!(ample.fits && ample.advice.is_empty(), "{:?}", ample.advice);
+    }
+
+    #[test]
+    fn facts_panel_and_lanes_take_memory() {
+        let plain = with(|_| {});
+        let peak = |forecast: &Forecast, name: &str| unit(forecast, name).peak_bytes;
+        // Each tumour has a sample of its own.
+        let given =
+            Given { bases: [150_000_000; 2], copied: 180_000_000, reference: Some(5_000_000), ..human() };
+        let small = |change: &dyn Fn(&mut Given)| {
+            let mut given = given.clone();
+            change(&mut given);
+            given.forecast(&MEASURED)
+        };
+        let (alone, several) = (small(&|_| {}), small(&|g| g.samples = 4));
+        let of = |samples| Given { samples, ..given.clone() }.facts(&MEASURED);
+        assert!(of(4) > of(2) * 3 / 2 && peak(&several, "count") > peak(&alone, "count"));
+        assert!(of(2) < human().facts(&MEASURED), "of a large genome more is sampled");
+        // Reads wait while files are read, not while a copy is.
+        let lanes = small(&|g| g.aligned = 8);
+        assert_eq!(peak(&lanes, "count") - peak(&alone, "count"), 8 * MEASURED.waiting_bytes as u64);
+        assert_eq!(peak(&lanes, "recruit"), peak(&alone, "recruit"));
+        let again = |aligned| with(|g| (g.aligned, g.copied) = (aligned, 0));
+        assert!(peak(&again(8), "recruit") > peak(&again(0), "recruit"));
+        // Of a panel the filter is in memory if half of what is left has room for it.
+        let table = Panel { pages: 30 << 30, beside: 4 << 30 };
+        let by = |memory| with(|g| (g.panel, g.means.memory) = (Some(table), memory));
+        let (large, little) = (by(64 << 30), by(8 << 30));
+        assert_eq!(peak(&large, "panel") - peak(&little, "panel"), table.beside);
+        assert!(unit(&large, "panel").read_bytes > unit(&little, "panel").read_bytes);
+        assert!(plain.units.iter().all(|unit| unit.name != "panel"));
+        assert!(peak(&large, "recruit") > peak(&plain, "recruit"), "what it says stays");
+        assert_eq!(peak(&large, "count"), peak(&plain, "count"));
     }
 
     #[test]

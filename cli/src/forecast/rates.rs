@@ -45,6 +45,16 @@ pub struct Rates {
     pub base_bytes: f64,
     /// ... of the reads that a thread holds.
     pub thread_bytes: f64,
+    /// Bytes of memory a k-mer of the sample of roots, and ...
+    pub sampled_bytes: f64,
+    /// ... of each sample in each thread: what is noted of its library.
+    pub library_bytes: f64,
+    /// Bytes of memory a file of BAM, CRAM or CBQ: reads that wait for their mates.
+    pub waiting_bytes: f64,
+    /// CPU s a Gbase of the tumour: looking picked k-mers up in a panel, and ...
+    pub panel: f64,
+    /// ... bytes of memory of what it says of them.
+    pub in_normals_bytes: f64,
     /// Bytes of memory a Gbase of the tumour while it is assembled: picked k-mers, and ...
     pub assemble_bytes: f64,
     /// ... the pairs that have them, as far as half of what is left has room for them.
@@ -103,6 +113,11 @@ pub const MEASURED: Rates = Rates {
     disk: 5e8,
     base_bytes: 40e6,
     thread_bytes: 12e6,
+    sampled_bytes: 70.0,
+    library_bytes: 3e6,
+    waiting_bytes: 10e6,
+    panel: 3.0,
+    in_normals_bytes: 20e6,
     assemble_bytes: 50e6,
     labelled_bytes: 60e6,
     place_bytes: 15e6,

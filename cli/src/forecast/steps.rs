@@ -42,6 +42,9 @@ impl Given {
         let base = rates.base_bytes + rates.thread_bytes * threads as f64;
         let tumour = self.bases[1] as f64 / 1e9;
         let picks = rates.assemble_bytes * tumour;
+        let facts = self.facts(rates) as f64;
+        let waiting = rates.waiting_bytes * self.aligned as f64;
+        let panel = self.panel.map_or(0, |panel| panel.beside) as f64;
         let recruited = rates.pair_bytes * both / 1e9;
         let step = |kind: Kind| {
             let of = |name: &str, share: f64| {
@@ -52,11 +55,15 @@ impl Given {
             let (cpu_s, peak, scratch) = match kind {
                 Kind::Scatter => {
                     let least = least_for_grid(grid, threads) as f64;
-                    (of("count", SCATTER / shards).0, base + kmers + least, kmers)
+                    (of("count", SCATTER / shards).0, base + kmers + least + facts + waiting, kmers)
                 }
                 Kind::Count => {
                     let picks = 1.2 * letters / parts;
-                    (of("count", (1.0 - SCATTER) / parts).0, base + picks + 64e6 * threads as f64, 0.0)
+                    (
+                        of("count", (1.0 - SCATTER) / parts).0,
+                        base + picks + facts + 64e6 * threads as f64,
+                        0.0,
+                    )
                 }
                 Kind::Pick => {
                     let scan = rates.scan * letters / 1e9;
@@ -72,7 +79,7 @@ impl Given {
                     // Pairs get half of what is left: with less than this they come in several ranges, each read four times.
                     let twice = rates.resident_bytes * both / 1e9;
                     let cpu_s = of("judge", 1.0).0 + of("write", 1.0).0;
-                    (cpu_s, of("write", 1.0).1 + twice, 2.0 * recruited)
+                    (cpu_s, (of("write", 1.0).1 + twice).max(base + picks + panel), 2.0 * recruited)
                 }
             };
             let needed = ((peak * MARGIN) as u64).max(LEAST).max(least_for(threads, None));
@@ -108,6 +115,8 @@ mod tests {
             copied: 110_000_000_000,
             read_length: 150,
             files: 4,
+            aligned: 0,
+            panel: None,
             reference: Some(3_100_000_000),
             k: 31,
             means: Means { threads: 4, memory: 16 << 30, scratch: 1 << 40, devices: Default::default() },

@@ -82,7 +82,8 @@ pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
     {
         bail!("{depot}: holds the plan of another call; give another place, or remove what is there");
     }
-    let given = input::of(&job.lanes, genome_bases, job.params.k, job.means.clone());
+    let panel = job.panel.as_ref().map(|panel| input::panel(panel.path())).transpose()?;
+    let given = input::of(&job.lanes, genome_bases, panel, job.params.k, job.means.clone());
     let needs = given.steps(call.shards.len() as u32, grid, &MEASURED);
     let place = if asked.run.contains("://") {
         asked.run.trim_end_matches('/').to_owned()

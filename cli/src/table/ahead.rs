@@ -8,7 +8,7 @@ use genuma_flash::{Error, Raw, Scan};
 use super::cuts::{Cuts, Stretch};
 
 /// Threads that read.
-pub const READERS: usize = 2;
+pub const READERS: usize = 4;
 
 /// A stretch with its pages as they were read, or room for one.
 #[derive(Debug)]
@@ -23,7 +23,10 @@ pub struct Slot {
 pub struct Feed<'a> {
     scans: &'a [Scan],
     state: Mutex<State>,
-    changed: Condvar,
+    /// There is room for another, or no more will begin: for those who read.
+    room: Condvar,
+    /// The next is there, or none will be: for those who take.
+    came: Condvar,
 }
 
 #[derive(Debug)]
@@ -47,7 +50,7 @@ impl Drop for Watch<'_, '_> {
         if std::thread::panicking() {
             let mut state = self.0.lock();
             (state.begun, state.ended) = (state.taken, true);
-            self.0.changed.notify_all();
+            self.0.all();
         }
     }
 }
@@ -75,15 +78,25 @@ impl<'a> Feed<'a> {
             taken: 0,
             ended: false,
         };
-        Ok(Feed { scans, state: Mutex::new(state), changed: Condvar::new() })
+        Ok(Feed { scans, state: Mutex::new(state), room: Condvar::new(), came: Condvar::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    /// Tells all that there is no more.
+    fn all(&self) {
+        self.room.notify_all();
+        self.came.notify_all();
+    }
+
+    /// Puts what came of a stretch where it is taken, and wakes one of those who wait if it is the next: who takes that looks after the one behind it.
+    fn put(&self, state: &mut State, number: u64, read: Result<Slot, Error>) {
+        state.ready.insert(number, read);
+        if number == state.taken {
+            self.came.notify_one();
+        }
     }
 
     /// Reads until there is no more: for some threads.
@@ -96,21 +109,21 @@ impl<'a> Feed<'a> {
             }
             // The lowest number that is not read always has its room: numbers and rooms are taken together.
             let Some(mut slot) = state.empty.pop() else {
-                state = self.wait(state);
+                state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let number = state.begun;
             match state.cuts.next(self.scans, &mut slot.stretch) {
                 Ok(false) => {
                     state.ended = true;
-                    self.changed.notify_all();
+                    self.all();
                     return;
                 }
                 Ok(true) => state.begun += 1,
                 Err(error) => {
                     (state.begun, state.ended) = (number + 1, true);
-                    state.ready.insert(number, Err(error));
-                    self.changed.notify_all();
+                    self.put(&mut state, number, Err(error));
+                    self.all();
                     return;
                 }
             }
@@ -119,8 +132,7 @@ impl<'a> Feed<'a> {
             let read = parts.map(|((scan, raw), share)| scan.read(share.pages.clone(), raw));
             let read = read.collect::<Result<(), Error>>();
             state = self.lock();
-            state.ready.insert(number, read.map(|()| slot));
-            self.changed.notify_all();
+            self.put(&mut state, number, read.map(|()| slot));
         }
     }
 
@@ -131,19 +143,24 @@ impl<'a> Feed<'a> {
             let number = state.taken;
             if let Some(slot) = state.ready.remove(&number) {
                 state.taken += 1;
+                if state.ready.contains_key(&state.taken) || (state.ended && state.begun <= state.taken) {
+                    self.came.notify_one();
+                }
                 return Some((number, slot));
             }
             if state.ended && state.begun <= number {
+                // So will it be for the others.
+                self.came.notify_all();
                 return None;
             }
-            state = self.wait(state);
+            state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Gives the room of a stretch back, for another.
     pub fn give_back(&self, slot: Slot) {
         self.lock().empty.push(slot);
-        self.changed.notify_all();
+        self.room.notify_one();
     }
 
     /// Lets no further stretch be read or taken.
@@ -151,6 +168,6 @@ impl<'a> Feed<'a> {
         let mut state = self.lock();
         (state.begun, state.ended) = (state.taken, true);
         state.ready.clear();
-        self.changed.notify_all();
+        self.all();
     }
 }

@@ -103,12 +103,15 @@ macro_rules! ways {
     )* };
 }
 
-/// Counts of one sample in all tables.
+/// Counts of one sample in all tables, made one: written as a loop, which is always compiled where it stands.
 #[inline(always)]
-fn of(row: &[u32], sample: usize, samples: usize) -> impl DoubleEndedIterator<Item = u32> {
-    // A step of 1 that the compiler sees is no step.
-    let step = if samples == 1 { 1 } else { samples };
-    row[sample..].iter().step_by(step).copied()
+fn fold(row: &[u32], sample: usize, samples: usize, start: u32, of: impl Fn(u32, u32) -> u32) -> u32 {
+    let (mut at, mut all) = (sample, start);
+    while at < row.len() {
+        all = of(all, row[at]);
+        at += samples;
+    }
+    all
 }
 
 /// The counts of a table that has the k-mer, the first or the last.
@@ -118,17 +121,17 @@ fn whole<'r>(mut tables: impl Iterator<Item = &'r [u32]>, sample: usize) -> u32 
 }
 
 ways! {
-    Sum: |row, samples, sample| of(row, sample, samples).fold(0, u32::saturating_add);
-    Max: |row, samples, sample| of(row, sample, samples).fold(0, u32::max);
+    Sum: |row, samples, sample| fold(row, sample, samples, 0, u32::saturating_add);
+    Max: |row, samples, sample| fold(row, sample, samples, 0, u32::max);
     // 0 becomes the largest number, and that 0 again where there is nothing else.
-    Min: |row, samples, sample| of(row, sample, samples).map(|n| n.wrapping_sub(1)).fold(u32::MAX, u32::min).wrapping_add(1);
+    Min: |row, samples, sample| fold(row, sample, samples, u32::MAX, |least, n| least.min(n.wrapping_sub(1))).wrapping_add(1);
     First: |row, samples, sample| whole(row.chunks_exact(samples), sample);
     Last: |row, samples, sample| whole(row.chunks_exact(samples).rev(), sample);
     // The samples are all columns of the row here: each is looked at.
     Samples: |row, _samples, _sample| row.iter().map(|&n| u32::from(n > 0)).sum();
     Columns: |row, _samples, sample| row[sample];
     Difference: |row, samples, sample| {
-        let others = of(&row[samples..], sample, samples).fold(0, u32::saturating_add);
+        let others = fold(&row[samples..], sample, samples, 0, u32::saturating_add);
         row[sample].saturating_sub(others)
     };
 }

@@ -82,10 +82,18 @@ impl Counts {
         }
     }
 
+    /// Asks for the place of a k-mer, which may lie in two lines.
+    #[inline(always)]
+    fn fetch(&self, key: u64) {
+        let slot = &self.slots[self.place(key)];
+        prefetch(&slot.0);
+        prefetch(&slot.1[1].begin);
+    }
+
     /// Counts what a thread has held back.
     fn take(&mut self, held: &[Held]) {
         self.reserve(held.len());
-        held.iter().for_each(|(key, _)| prefetch(&self.slots[self.place(*key)]));
+        held.iter().for_each(|(key, _)| self.fetch(*key));
         for &(key, who) in held {
             self.of(key)[(who >> 5) as usize & 1].add(Seen::once(u64::from(who)));
         }
@@ -93,7 +101,7 @@ impl Counts {
 
     fn add(&mut self, counts: &[Count]) {
         self.reserve(counts.len());
-        counts.iter().for_each(|(key, _)| prefetch(&self.slots[self.place(*key)]));
+        counts.iter().for_each(|(key, _)| self.fetch(*key));
         for (key, seen) in counts {
             self.of(*key).iter_mut().zip(seen).for_each(|(a, b)| a.add(*b));
         }
@@ -134,6 +142,7 @@ impl Seen {
 }
 
 /// Spreads keys, which are no one's to choose.
+#[inline(always)]
 fn mixed(key: u64) -> u64 {
     let x = (key ^ (key >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^ (x >> 29)
@@ -167,7 +176,15 @@ impl SampleParams {
         self.few.saturating_mul(1 << level.saturating_sub(FREE_BITS).min(31)).min(self.most)
     }
 
+    /// Most k-mers that are held of a genome of so many bases.
+    pub fn most_of(&self, bases: u64) -> u64 {
+        let held = |level: u32| bases >> level <= self.room(level) as u64;
+        let level = (0..64).find(|&level| held(level)).unwrap_or(64);
+        (self.room(level) as u64).min(bases)
+    }
+
     /// How many bits the root of a k-mer fits, the pattern's and then those of a hash.
+    #[inline(always)]
     fn level(&self, key: u64) -> u32 {
         let (root, bases) = (key >> 4, self.root());
         let strong = |at: usize| (root >> (2 * at) ^ root >> (2 * at + 1)) & 1;
@@ -333,10 +350,15 @@ impl Sampler<'_> {
         let params = &self.sampling.params;
         self.found.clear();
         self.fitting.look(pair.mates.map(|mate| mate.seq.len()), packed, params, level);
-        let fitting = pair.mates.into_iter().zip(packed).zip(self.fitting.of_mates());
-        for ((mate, packed), fit) in fitting {
-            find(mate, packed, params, level, fit, &mut self.found);
-        }
+        let (fitting, found) = (self.fitting.of_mates(), &mut self.found);
+        widest(
+            #[inline(always)]
+            || {
+                for ((mate, packed), fit) in pair.mates.into_iter().zip(packed).zip(fitting) {
+                    find(mate, packed, params, level, fit, found);
+                }
+            },
+        );
         if self.found.is_empty() {
             return;
         }
@@ -530,6 +552,7 @@ impl Shape {
 }
 
 /// Appends the k-mers of a mate whose bases are good and whose roots fit `level` bits, of which `fit` says those of the pattern.
+#[inline(always)]
 fn find(
     mate: Mate<'_>,
     packed: Packed<'_>,
@@ -579,20 +602,31 @@ fn strong_of(word: u64) -> u64 {
     (x | x >> 16) & 0xffff_ffff
 }
 
-/// Whether the quality letters of a k-mer, 12 at least, are good enough inside and at both ends.
+/// Whether the quality letters of a k-mer are good enough inside and at both ends.
+#[inline(always)]
 fn is_good(qual: &[u8], [inner, ends]: [u8; 2]) -> bool {
-    let (ends, last) = (ends + 33, qual.len() - 1);
-    const HIGHEST: u64 = 0x8080_8080_8080_8080;
-    let lowest = (HIGHEST >> 7) * u64::from(inner + 33);
-    // The highest bit of each of eight letters stays, where the letter is not below the lowest.
-    let eight = |at: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&qual[at..at + 8]);
-        let letters = u64::from_le_bytes(bytes);
-        letters | ((letters | HIGHEST) - lowest)
+    let [Some(first), Some(last)] = [qual.first(), qual.last()] else { return false };
+    let inside = match (qual.first_chunk(), qual.last_chunk()) {
+        // They overlap.
+        (Some(begin), Some(end)) => are_good([begin, end], inner + 33),
+        _ => qual.iter().all(|&letter| letter >= inner + 33),
     };
-    let whole = (0..=last - 7).step_by(8).fold(eight(last - 7), |all, at| all & eight(at));
-    (whole & HIGHEST == HIGHEST) & (qual[0] >= ends) & (qual[last] >= ends)
+    inside & (*first.min(last) >= ends + 33)
+}
+
+/// Whether no letter is below `lowest`, which is below 128.
+#[inline(always)]
+fn are_good(letters: [&[u8; 16]; 2], lowest: u8) -> bool {
+    const HIGHEST: u64 = 0x8080_8080_8080_8080;
+    let lowest = (HIGHEST >> 7) * u64::from(lowest);
+    let good = letters.into_iter().fold(HIGHEST, |good, letters| {
+        let both = u128::from_le_bytes(*letters);
+        // The highest bit of each of eight letters stays, where the letter is not below the lowest.
+        [both as u64, (both >> 64) as u64]
+            .into_iter()
+            .fold(good, |good, eight| good & (eight | ((eight | HIGHEST) - lowest)))
+    });
+    good == HIGHEST
 }
 
 /// The key of a k-mer, and whether its root is its own reverse complement: then it says nothing.

@@ -337,7 +337,7 @@ pub const PICKS_PER_BASE: f64 = 1.2;
 
 /// What is sampled of the roots: 320,000 to 640,000 k-mers of genomes of up to some 40 Mbp, in which are enough sites of two alleles to tell contamination where
 /// a genome has one in 1,500 bases; up to 3 million of larger ones, in a table of some 110 MB for each tumour.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
+pub const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 640_000, most: 3_000_000 };
 
 /// Share of the scratch space that a packed copy of reads from pipes gets; the rest is for k-mers. A base takes 0.55 to 1.3 bytes of the one and up to 1.3 of the other.
 const PIPED_COPY: f64 = 0.45;

@@ -13,13 +13,17 @@ use crate::hash::{below, hash};
 
 /// Words of a block.
 const WORDS: usize = 8;
-/// Blocks of a part of a filter: 1 MiB. As many keys of a part wait to be added to it.
-const PART: usize = 1 << 14;
-/// Places of those that wait from part to part: a cache line more than there are, so that where parts are written does not fall on the
-/// same few sets of a cache.
-const STRIDE: usize = PART + 8;
+/// Blocks of a part of a filter: 256 KiB, which a processor's own cache holds beside the keys that are added to it.
+const PART: usize = 1 << 12;
+/// Keys that wait for a part, for each of its blocks, before they are added: a block that is fetched gets several. Where that fits neither in the memory nor in
+/// [`WAITING`] it is one.
+const KEYS: usize = 4;
+/// Bytes that keys wait in at most where more than one waits for each block.
+const WAITING: u64 = 128 << 20;
+/// Places between those of one part and of the next: a cache line, so that where parts are written does not fall on the same few sets of a cache.
+const GAP: usize = 8;
 /// So many keys before its own turn comes a key's block is asked for.
-const AHEAD: usize = 16;
+const AHEAD: usize = 64;
 /// Bits of a hash that choose a bit of a word.
 const BITS: u32 = u64::BITS.trailing_zeros();
 /// Spreads a hash over the high bits once more: those that chose the block say nothing about the bits in it.
@@ -81,24 +85,37 @@ pub struct Making {
     /// The first of those that are made now.
     first: usize,
     blocks: Placed<Block>,
-    /// Hashes that wait, [`STRIDE`] places for each part.
+    /// Keys of a part that wait at most.
+    list: usize,
+    /// Hashes that wait, and a [`GAP`], for each part.
     waiting: Vec<u64>,
     /// Of each part how many wait.
     filled: Vec<u32>,
 }
 
 impl Making {
-    /// Bytes of a part with the keys that wait for it.
-    const EACH: u64 = (PART * size_of::<Block>() + STRIDE * size_of::<u64>() + size_of::<u32>()) as u64;
+    /// Bytes of a part with so many keys that wait for it.
+    const fn each(list: usize) -> u64 {
+        (PART * size_of::<Block>() + (list + GAP) * size_of::<u64>() + size_of::<u32>()) as u64
+    }
+
+    /// Keys that wait for a part of a filter of `all` blocks that is made in `bytes` of memory.
+    fn list(all: usize, bytes: u64) -> usize {
+        let parts = all.div_ceil(PART) as u64;
+        let list = KEYS * PART;
+        let fits = parts.saturating_mul(Self::each(list)) <= bytes;
+        if fits && parts * (list * size_of::<u64>()) as u64 <= WAITING { list } else { PART }
+    }
 
     /// So many blocks of a filter of `all` are made at a time in `bytes` of memory: all of them, or whole parts, at least one.
     fn at_once(all: usize, bytes: u64) -> usize {
-        all.min(((bytes / Self::EACH).max(1) as usize).saturating_mul(PART))
+        let parts = (bytes / Self::each(Self::list(all, bytes))).max(1) as usize;
+        all.min(parts.saturating_mul(PART))
     }
 
     /// Bytes of memory for a filter of `all` blocks when there are `bytes`.
     pub fn memory(all: usize, bytes: u64) -> u64 {
-        Self::at_once(all, bytes).div_ceil(PART) as u64 * Self::EACH
+        Self::at_once(all, bytes).div_ceil(PART) as u64 * Self::each(Self::list(all, bytes))
     }
 
     /// For a filter of up to `all` blocks in so many bytes of memory; begins one of so many.
@@ -108,8 +125,15 @@ impl Making {
     pub fn new(all: usize, bytes: u64) -> Result<Self, placement::Error> {
         let at = Placement { policy: Policy::Local, pages: Pages::Transparent };
         let blocks = Placed::zeroed(Self::at_once(all, bytes), &at)?;
-        let parts = blocks.len().div_ceil(PART);
-        Ok(Self { all, first: 0, blocks, waiting: vec![0; parts * STRIDE], filled: vec![0; parts] })
+        let (parts, list) = (blocks.len().div_ceil(PART), Self::list(all, bytes));
+        Ok(Self {
+            all,
+            first: 0,
+            blocks,
+            list,
+            waiting: vec![0; parts * (list + GAP)],
+            filled: vec![0; parts],
+        })
     }
 
     /// Blocks of the filter, and the first of those that are made now.
@@ -138,9 +162,9 @@ impl Making {
             return;
         }
         let part = block / PART;
-        self.waiting[part * STRIDE + self.filled[part] as usize] = hash;
+        self.waiting[part * (self.list + GAP) + self.filled[part] as usize] = hash;
         self.filled[part] += 1;
-        if self.filled[part] as usize == PART {
+        if self.filled[part] as usize == self.list {
             self.empty(part);
         }
     }
@@ -154,7 +178,7 @@ impl Making {
     #[cold]
     fn empty(&mut self, part: usize) {
         let filled = std::mem::take(&mut self.filled[part]) as usize;
-        let hashes = &self.waiting[part * STRIDE..][..filled];
+        let hashes = &self.waiting[part * (self.list + GAP)..][..filled];
         widest(
             #[inline(always)]
             || add(&mut self.blocks, self.first, self.all, hashes),
@@ -163,7 +187,7 @@ impl Making {
 }
 
 /// The fewest keys that a thread gathers for a part before it adds them.
-const FEWEST: usize = 1 << 10;
+const FEWEST: usize = 1 << 8;
 
 /// The blocks of a [`Making`], to which several threads add. A bit is set whoever sets it, so that the order of keys does not show.
 #[derive(Debug)]
@@ -187,7 +211,7 @@ pub struct Gathered {
 impl Making {
     /// For so many threads, which together hold no more keys than one would.
     pub fn share(&mut self, threads: usize) -> Shared<'_> {
-        let list = (PART / threads.max(1)).max(FEWEST);
+        let list = (self.list / threads.max(1)).max(FEWEST);
         let (all, first, len) = (self.all, self.first, self.blocks.len());
         Shared { all, first, len, parts: self.blocks.chunks_mut(PART).map(Mutex::new).collect(), list }
     }
@@ -197,7 +221,7 @@ impl Shared<'_> {
     /// For one thread.
     pub fn gather(&self) -> Gathered {
         let parts = self.parts.len();
-        Gathered { waiting: vec![0; parts * (self.list + STRIDE - PART)], filled: vec![0; parts] }
+        Gathered { waiting: vec![0; parts * (self.list + GAP)], filled: vec![0; parts] }
     }
 
     fn empty(&self, part: usize, hashes: &[u64]) {
@@ -212,7 +236,7 @@ impl Shared<'_> {
 impl Gathered {
     /// Adds keys, in the end, to those blocks that are made now.
     pub fn push_all(&mut self, shared: &Shared<'_>, keys: &[u64]) {
-        let stride = shared.list + STRIDE - PART;
+        let stride = shared.list + GAP;
         for &key in keys {
             let hash = hash(key);
             // What lies before the first is beyond the last, too.
@@ -233,7 +257,7 @@ impl Gathered {
 
     /// Adds all that were gathered.
     pub fn finish(self, shared: &Shared<'_>) {
-        let stride = shared.list + STRIDE - PART;
+        let stride = shared.list + GAP;
         for (part, &filled) in self.filled.iter().enumerate() {
             shared.empty(part, &self.waiting[part * stride..][..filled as usize]);
         }
@@ -309,7 +333,7 @@ mod tests {
         for all in [1, PART, 3 * PART + 5] {
             let mut plain = vec![Block::zeroed(); all];
             add_to(&mut plain, &hashes);
-            for bytes in [0, 2 * Making::EACH, u64::MAX] {
+            for bytes in [0, 2 * Making::each(PART), 3 * Making::each(KEYS * PART), u64::MAX] {
                 let mut making = Making::new(4 * PART, bytes).unwrap();
                 let mut made = Vec::new();
                 while made.len() < all {

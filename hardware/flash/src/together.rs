@@ -114,7 +114,7 @@ pub(crate) fn rise(keys: &[u64]) -> bool {
     // Without a way out in between, which vectors do not have.
     Vectors::widest().run(
         #[inline(always)]
-        || keys.iter().zip(keys.iter().skip(1)).fold(true, |rise, (a, b)| rise & (a < b)),
+        || keys.iter().zip(keys.get(1..).unwrap_or_default()).fold(true, |rise, (a, b)| rise & (a < b)),
     )
 }
 

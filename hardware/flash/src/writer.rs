@@ -45,7 +45,7 @@ impl Spec {
     }
 
     /// Bytes of memory that writing takes at most, beyond [`Spec::memory`] only where that is too little for the first keys of pages,
-    /// candidates for hot entries, 2 MiB to write from, 1 MiB to read into, and 1.1 MiB of the filter.
+    /// candidates for hot entries, 2 MiB to write from, 1 MiB to read into, and 0.3 MiB of the filter.
     /// Transparent huge pages may round the filter up to 2 MiB.
     pub fn held(&self) -> u64 {
         self.beside_filter() + Making::memory(self.blocks(), self.for_filter())

@@ -48,18 +48,28 @@ const STEP: usize = 8;
 /// What does not repeat itself.
 const OTHER: u32 = 0x1b1b_1b1b;
 
+/// Stretches that are looked at together, and as many half way between them.
+const LANES: usize = 8;
+
 /// Whether a stretch in the first `bases` bases repeats itself.
 #[inline(always)]
 fn repeats_scalar(words: &[u64], bases: usize) -> bool {
     // The least of what differs from the bases a unit behind.
-    let mut least = [u32::MAX; 4];
-    for (i, both) in words.windows(2).enumerate() {
-        let (here, beside) = (both[0], both[0] << (2 * STEP) | both[1] >> (2 * (WORD - STEP)));
-        let stretches = [(here >> 32) as u32, (beside >> 32) as u32, here as u32, beside as u32];
-        for (at, (least, stretch)) in least.iter_mut().zip(stretches).enumerate() {
-            let x = if i * WORD + at * STEP + STRETCH <= bases { stretch } else { OTHER };
-            // The last bases have none behind.
-            *least = (*least).min((x ^ x << 10) >> 10).min((x ^ x << 12) >> 12).min((x ^ x << 14) >> 14);
+    let mut least = [u32::MAX; LANES];
+    for from in (0..bases).step_by(LANES * STRETCH) {
+        let mut halves = [0; LANES + 2];
+        for (both, word) in halves.as_chunks_mut::<2>().0.iter_mut().zip(&words[from / WORD..]) {
+            *both = [(word >> 32) as u32, *word as u32];
+        }
+        for (lane, least) in least.iter_mut().enumerate() {
+            let (here, next) = (halves[lane], halves[lane + 1]);
+            let between = here << (2 * STEP) | next >> (2 * (STRETCH - STEP));
+            let end = from + (lane + 1) * STRETCH;
+            for (stretch, end) in [(here, end), (between, end + STEP)] {
+                let x = if end <= bases { stretch } else { OTHER };
+                // The last bases have none behind.
+                *least = (*least).min((x ^ x << 10) >> 10).min((x ^ x << 12) >> 12).min((x ^ x << 14) >> 14);
+            }
         }
     }
     least.contains(&0)
@@ -159,6 +169,34 @@ fn in_a_row(seq: &[u8], motif: &[u8]) -> usize {
 mod tests {
     use super::*;
     use genuma_reads::packed::Codes;
+
+    /// Stretches are looked at side by side, and none is left out.
+    #[test]
+    fn stretches_that_repeat_are_found_wherever_they_are() {
+        let mut state = 5u64;
+        let mut base = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            b"ACGT"[(state >> 62) as usize]
+        };
+        for bases in (0..40).chain([63, 64, 65, 127, 128, 129, 150, 151, 250, 300]) {
+            for (at, unit) in (0..bases + STEP).step_by(STEP).flat_map(|at| [5, 6, 7].map(|unit| (at, unit)))
+            {
+                let mut seq: Vec<u8> = (0..bases).map(|_| base()).collect();
+                for i in at + unit..(at + STRETCH).min(bases) {
+                    seq[i] = seq[i - unit];
+                }
+                let stretch_repeats = |stretch: &[u8]| {
+                    [5, 6, 7].iter().any(|unit| stretch.iter().zip(&stretch[*unit..]).all(|(a, b)| a == b))
+                };
+                let all = (0..).step_by(STEP).map_while(|at| seq.get(at..at + STRETCH));
+                let expected = all.clone().any(stretch_repeats);
+                assert!(expected || at + STRETCH > bases);
+                let mut codes = Codes::default();
+                codes.load(&seq, &seq, 0);
+                assert_eq!(repeats_scalar(codes.packed().words(), bases), expected, "{bases} {at} {unit}");
+            }
+        }
+    }
 
     fn motif_of(one: &[u8], two: &[u8]) -> Option<usize> {
         let mates = [one, two].map(|seq| Mate { seq, qual: seq });
