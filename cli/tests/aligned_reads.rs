@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use binseq::SequencingRecordBuilder;
 use binseq::write::{BinseqWriterBuilder, Format};
+use binseq::{BitSize, SequencingRecordBuilder};
 use common::{Data, assert_same, called, data, gunzip, installed, records, run, scratch};
 use serde_json::Value;
 
@@ -329,15 +329,32 @@ fn other_verbs_say_the_same_of_them() {
     }
 }
 
-/// What a file of CBQ is made with.
+/// What a file of CBQ, VBQ or BQ is made with.
 #[derive(Clone, Copy)]
-struct Cbq {
+struct Made {
+    format: Format,
     names: bool,
     qualities: bool,
+    /// Of VBQ: blocks are packed. Those of CBQ are.
+    packed: bool,
+    /// Of VBQ and BQ: a word of each record that says nothing.
+    flags: bool,
+    /// Of VBQ and BQ: bits of a base. There is no N of two.
+    bits: BitSize,
     block: usize,
 }
 
-const CBQ: Cbq = Cbq { names: true, qualities: true, block: 1 << 20 };
+const CBQ: Made = Made {
+    format: Format::Cbq,
+    names: true,
+    qualities: true,
+    packed: true,
+    flags: false,
+    bits: BitSize::Four,
+    block: 1 << 20,
+};
+const VBQ: Made = Made { format: Format::Vbq, ..CBQ };
+const BQ: Made = Made { format: Format::Bq, names: false, qualities: false, ..CBQ };
 
 /// Header, bases and qualities of FASTQ records.
 fn fields<'a>(fastq: &[&'a [u8]]) -> Vec<[&'a [u8]; 3]> {
@@ -348,13 +365,18 @@ fn fields<'a>(fastq: &[&'a [u8]]) -> Vec<[&'a [u8]; 3]> {
     fastq.iter().map(fields).collect()
 }
 
-/// Writes reads, or pairs, as CBQ.
-fn cbq(path: &Path, mates: &[&[u8]], of: Cbq) {
+/// Writes reads, or pairs, in one of these formats.
+fn binseq(path: &Path, mates: &[&[u8]], of: Made) {
     let file = fs::File::create(path).expect("a file");
-    let builder = BinseqWriterBuilder::new(Format::Cbq).paired(mates.len() == 2);
-    let builder = builder.quality(of.qualities).headers(of.names).block_size(of.block);
-    let mut writer = builder.build(file).expect("a writer");
     let all: Vec<_> = mates.iter().map(|fastq| fields(&records(fastq))).collect();
+    let builder = BinseqWriterBuilder::new(of.format).paired(mates.len() == 2).bitsize(of.bits);
+    let builder = builder.quality(of.qualities).headers(of.names).block_size(of.block).flags(of.flags);
+    let mut builder = builder.compression(of.packed);
+    if of.format == Format::Bq {
+        builder = builder.slen(all[0][0][1].len() as u32);
+        builder = builder.xlen(all.get(1).map_or(0, |mates| mates[0][1].len() as u32));
+    }
+    let mut writer = builder.build(file).expect("a writer");
     for (i, [name, seq, qual]) in all[0].iter().enumerate() {
         let mut record = SequencingRecordBuilder::default().s_header(name).s_seq(seq).s_qual(qual);
         if let Some(mates) = all.get(1) {
@@ -366,123 +388,306 @@ fn cbq(path: &Path, mates: &[&[u8]], of: Cbq) {
     writer.finish().expect("an end");
 }
 
-#[test]
-fn cbq_is_called_counted_checked_and_aligned_as_what_it_was_made_of() {
-    let (reference, _) = aligned();
-    let folder = scratch("cbq");
-    let made = [("normal", &data().normal), ("tumour", &data().tumor)].map(|(name, mates)| {
+/// Both samples of the made data in one of these formats: the normal, then the tumour.
+fn both(folder: &Path, of: Made) -> [PathBuf; 2] {
+    [("normal", &data().normal), ("tumour", &data().tumor)].map(|(name, mates)| {
         // By no name that says so.
         let path = folder.join(format!("{name}.reads"));
         let mates = [gunzip(&mates[0]), gunzip(&mates[1])];
-        cbq(&path, &[&mates[0], &mates[1]], CBQ);
+        binseq(&path, &[&mates[0], &mates[1]], of);
         path
-    });
-    let out = scratch("from-cbq");
-    run(of(made.clone()).call_with(&out, &["--threads", "3"])).well();
-    assert_same(&out, called());
+    })
+}
 
-    // Aligned, with N here and there, pairs and single reads, in blocks of any size: all of a read comes out.
+/// Mates of the normal with other bases, by their places in the file.
+fn mates_with(base: impl Fn(usize, u8) -> u8) -> [Vec<u8>; 2] {
     let mut mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
     for fastq in &mut mates {
         let mut line = 0;
         for (at, byte) in fastq.iter_mut().enumerate() {
             line += usize::from(*byte == b'\n');
-            if line % 4 == 1 && *byte != b'\n' && at % 97 < 3 {
-                *byte = b'N';
+            if line % 4 == 1 && *byte != b'\n' {
+                *byte = base(at, *byte);
             }
         }
     }
-    let paths = [1, 2].map(|mate| folder.join(format!("n_{mate}.fq")));
-    paths.iter().zip(&mates).for_each(|(path, fastq)| fs::write(path, fastq).expect("a file"));
-    let sam = |reads: &[&Path], more: &[&str]| -> Vec<String> {
-        let reads: Vec<&str> = reads.iter().map(|path| text(path)).collect();
-        let said = run([&["align", text(reference)], &reads[..], more].concat()).well().stdout;
-        said.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect()
-    };
+    mates
+}
+
+/// Mates without N, which has no place in two bits.
+fn without_n() -> [Vec<u8>; 2] {
+    mates_with(|_, base| if base == b'N' { b'A' } else { base })
+}
+
+/// Writes mates as FASTQ.
+fn as_files(folder: &Path, mates: &[Vec<u8>; 2]) -> [PathBuf; 2] {
+    [0, 1].map(|mate| {
+        let path = folder.join(format!("{mate}.fq"));
+        fs::write(&path, &mates[mate]).expect("a file");
+        path
+    })
+}
+
+/// Records of aligned reads.
+fn sam(reads: &[&Path], more: &[&str]) -> Vec<String> {
+    let reads: Vec<&str> = reads.iter().map(|path| text(path)).collect();
+    let said = run([&["align", text(&aligned().0)], &reads[..], more].concat()).well().stdout;
+    said.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect()
+}
+
+/// The table of the k-mers of some files.
+fn counted(folder: &Path, files: &[&Path]) -> Vec<u8> {
+    let tsv = folder.join("counted.tsv");
+    let files: Vec<&str> = files.iter().map(|path| text(path)).collect();
+    run([&["count"], &files[..], &["-o", text(&tsv)]].concat()).well();
+    fs::read(tsv).expect("a table")
+}
+
+/// Looks whether both samples in a format are called, counted and aligned as the FASTQ that they were made of; N, pairs and single reads, and some kinds of the format, aligned.
+fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
+    let folder = scratch(name);
+    let made = both(&folder, of);
+    let out = scratch(&format!("from-{name}"));
+    run(crate::of(made.clone()).call_with(&out, &["--threads", "3"])).well();
+    assert_same(&out, called());
+
+    let mates = mates_with(|at, base| if at % 97 < 3 { b'N' } else { base });
+    let paths = as_files(&folder, &mates);
     let expected = sam(&[&paths[0], &paths[1]], &[]);
-    for block in [1 << 20, 30_000] {
-        let path = folder.join("n.cbq");
-        cbq(&path, &[&mates[0], &mates[1]], Cbq { block, ..CBQ });
-        assert!(sam(&[&path], &[]) == expected, "blocks of {block}");
+    for (i, &kind) in kinds.iter().enumerate() {
+        let path = folder.join("n.reads");
+        binseq(&path, &[&mates[0], &mates[1]], kind);
+        assert!(sam(&[&path], &[]) == expected, "kind {i}");
     }
-    let single = folder.join("single.cbq");
-    cbq(&single, &[&mates[0]], CBQ);
+    let single = folder.join("single.reads");
+    binseq(&single, &[&mates[0]], of);
     assert!(sam(&[&single], &[]) == sam(&[&paths[0]], &["--single"]));
     // Without names reads are numbered, without qualities they have none: which aligning takes, and calling does not.
-    let bare = folder.join("bare.cbq");
-    cbq(&bare, &[&mates[0], &mates[1]], Cbq { names: false, qualities: false, ..CBQ });
+    let bare = folder.join("bare.reads");
+    binseq(&bare, &[&mates[0], &mates[1]], Made { names: false, qualities: false, ..of });
     let bases = |lines: &[String]| -> Vec<String> {
         lines.iter().map(|line| line.split('\t').nth(9).expect("bases").to_owned()).collect()
     };
     let bared = sam(&[&bare], &[]);
     assert!(bases(&bared) == bases(&expected));
     assert!(bared[0].starts_with("1\t") && bared[0].split('\t').nth(10) == Some("*"), "{}", bared[0]);
-    let ended = run(of([bare, made[1].clone()]).call_with(&scratch("bare"), &[]));
+    let ended = run(crate::of([bare, made[1].clone()]).call_with(&scratch(&format!("bare-{name}")), &[]));
     assert!(
         ended.code != Some(0) && ended.stderr.contains("has no qualities: give reads with qualities"),
         "{}",
         ended.stderr
     );
 
-    let counted = |files: &[&Path]| {
-        let tsv = folder.join("counted.tsv");
-        let files: Vec<&str> = files.iter().map(|path| text(path)).collect();
-        run([&["count"], &files[..], &["-o", text(&tsv)]].concat()).well();
-        fs::read(tsv).expect("a table")
-    };
     let mates: Vec<&Path> = data().normal.iter().map(PathBuf::as_path).collect();
-    assert!(counted(&[&made[0]]) == counted(&mates));
+    assert!(counted(&folder, &[&made[0]]) == counted(&folder, &mates));
+}
+
+#[test]
+fn cbq_is_called_counted_and_aligned_as_what_it_was_made_of() {
+    is_what_it_was_made_of("cbq", CBQ, &[CBQ, Made { block: 30_000, ..CBQ }]);
+}
+
+#[test]
+fn vbq_is_called_counted_and_aligned_as_what_it_was_made_of() {
+    let plain = Made { packed: false, flags: true, block: 3_000, ..VBQ };
+    is_what_it_was_made_of("vbq", VBQ, &[VBQ, plain, Made { packed: true, block: 30_000, ..plain }]);
+}
+
+#[test]
+fn bq_and_two_bits_are_read_as_fasta_of_their_bases() {
+    let folder = scratch("bq");
+    let mates = without_n();
+    let fasta = [0, 1].map(|mate| {
+        let path = folder.join(format!("{mate}.fa"));
+        let reads =
+            fields(&records(&mates[mate])).iter().enumerate().fold(String::new(), |all, (i, read)| {
+                all + &format!(">{}\n{}\n", i + 1, String::from_utf8_lossy(read[1]))
+            });
+        fs::write(&path, reads).expect("a file");
+        path
+    });
+    let (pairs, single) = (sam(&[&fasta[0], &fasta[1]], &[]), sam(&[&fasta[0]], &["--single"]));
+    assert!(!pairs.is_empty());
+    let path = folder.join("x.reads");
+    let bare = Made { names: false, qualities: false, ..VBQ };
+    let two = Made { bits: BitSize::Two, ..bare };
+    for of in
+        [BQ, Made { flags: true, bits: BitSize::Two, ..BQ }, two, Made { flags: true, packed: false, ..two }]
+    {
+        binseq(&path, &[&mates[0], &mates[1]], of);
+        assert!(sam(&[&path], &[]) == pairs, "{}", of.format.extension());
+        binseq(&path, &[&mates[0]], of);
+        assert!(sam(&[&path], &[]) == single, "{}", of.format.extension());
+    }
+    // Two bits with qualities are reads as any.
+    binseq(&path, &[&mates[0], &mates[1]], Made { bits: BitSize::Two, ..VBQ });
+    let files = as_files(&folder, &mates);
+    assert!(counted(&folder, &[&path]) == counted(&folder, &[&files[0], &files[1]]));
+    // What is told where qualities are wanted.
+    binseq(&path, &[&mates[0], &mates[1]], BQ);
+    let ended = run(["count", text(&path), "-o", text(&folder.join("none.tsv"))]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("has no qualities"), "{}", ended.stderr);
+}
+
+/// A file that is damaged again and again, and counted.
+struct Faulty {
+    path: PathBuf,
+    tsv: PathBuf,
+    whole: Vec<u8>,
+}
+
+impl Faulty {
+    fn new(folder: &Path, name: &str, of: Made) -> Faulty {
+        // A thousand pairs, of several blocks: it is counted often.
+        let few = |fastq: Vec<u8>| records(&fastq)[..1000].concat();
+        let mates = without_n().map(few);
+        let path = folder.join(name);
+        binseq(&path, &[&mates[0], &mates[1]], of);
+        let whole = fs::read(&path).expect("a file");
+        Faulty { tsv: path.with_extension("tsv"), path, whole }
+    }
+
+    fn number(&self, at: usize) -> usize {
+        u64::from_le_bytes(self.whole[at..at + 8].try_into().expect("8 bytes")) as usize
+    }
+
+    fn changed(&self, at: usize, to: &[u8]) -> Vec<u8> {
+        let mut bytes = self.whole.clone();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        bytes
+    }
+
+    /// Counting it fails with these words, and leaves nothing.
+    fn failed(&self, bytes: &[u8], words: &[&str]) {
+        fs::write(&self.path, bytes).expect("a file");
+        let ended = run(["count", text(&self.path), "-o", text(&self.tsv)]);
+        assert_eq!(ended.code, Some(1), "{words:?}: {}", ended.stderr);
+        assert!(words.iter().all(|word| ended.stderr.contains(word)), "{words:?}: {}", ended.stderr);
+        let name = self.path.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert!(
+            ended.stderr.contains(name) && !ended.stderr.contains("panicked") && !self.tsv.exists(),
+            "{}",
+            ended.stderr
+        );
+    }
+
+    /// Whatever byte of these is another one, there is an error or a table, and no panic.
+    fn survives(&self, at: impl Iterator<Item = usize>) {
+        for at in at {
+            fs::write(&self.path, self.changed(at, &[self.whole[at] ^ 0x55])).expect("a file");
+            let ended = run(["count", text(&self.path), "-o", text(&self.tsv)]);
+            assert!(
+                matches!(ended.code, Some(0 | 1)) && !ended.stderr.contains("panicked"),
+                "byte {at}: {}",
+                ended.stderr
+            );
+        }
+    }
 }
 
 #[test]
 fn cbq_that_is_not_whole_is_told() {
-    let folder = scratch("cbq-faults");
-    let mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
-    let (path, tsv) = (folder.join("x.cbq"), folder.join("x.tsv"));
-    cbq(&path, &[&mates[0], &mates[1]], Cbq { block: 200_000, ..CBQ });
-    let whole = fs::read(&path).expect("CBQ");
-    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().expect("8 bytes")) as usize;
-    let first: usize = 64 + 96 + (0..7).map(|column| number(64 + 8 + 8 * column)).sum::<usize>();
+    let file = Faulty::new(&scratch("cbq-faults"), "x.cbq", Made { block: 200_000, ..CBQ });
+    let whole = &file.whole;
+    let first: usize = 64 + 96 + (0..7).map(|column| file.number(64 + 8 + 8 * column)).sum::<usize>();
     assert_eq!(&whole[first..first + 3], b"BLK");
-    let failed = |bytes: &[u8], words: &[&str]| {
-        fs::write(&path, bytes).expect("a file");
-        let ended = run(["count", text(&path), "-o", text(&tsv)]);
-        assert_eq!(ended.code, Some(1), "{words:?}: {}", ended.stderr);
-        assert!(words.iter().all(|word| ended.stderr.contains(word)), "{words:?}: {}", ended.stderr);
-        assert!(
-            ended.stderr.contains("x.cbq") && !ended.stderr.contains("panicked") && !tsv.exists(),
-            "{}",
-            ended.stderr
-        );
-    };
-    failed(&whole[..whole.len() - 1], &["no end-of-file block"]);
-    failed(&whole[..first], &["no end-of-file block"]);
+    file.failed(&whole[..whole.len() - 1], &["no end-of-file block"]);
+    file.failed(&whole[..first], &["no end-of-file block"]);
     // One block is gone.
-    failed(&[&whole[..64], &whole[first..]].concat(), &["the index counts other records than there are"]);
-    let changed = |at: usize, to: &[u8]| {
-        let mut bytes = whole.clone();
-        bytes[at..at + to.len()].copy_from_slice(to);
-        bytes
+    let gone = [&whole[..64], &whole[first..]].concat();
+    file.failed(&gone, &["the index counts other records than there are"]);
+    file.failed(&file.changed(7, &[9]), &["its version is not 1"]);
+    file.failed(&file.changed(first, b"X"), &["record ", "its block has no header"]);
+    file.failed(&file.changed(64 + 8, &[255; 8]), &["record 1", "a length of its block cannot be one"]);
+    file.failed(&file.changed(64 + 80, &[1]), &["record 1", "a length of its block"]);
+    file.failed(&file.changed(64 + 96, &[0; 4]), &["record 1", "a column of its block cannot be unpacked"]);
+    file.survives((8..64).step_by(5).chain(64..64 + 96));
+    unlike_mates_are_told(&file, CBQ);
+}
+
+#[test]
+fn vbq_that_is_not_whole_is_told() {
+    let folder = scratch("vbq-faults");
+    let file = Faulty::new(&folder, "x.vbq", Made { block: 200_000, ..VBQ });
+    let whole = &file.whole;
+    let first = 32 + 32 + file.number(32 + 8);
+    assert_eq!(&whole[first..first + 8], b"BLOCKSEQ");
+    file.failed(&whole[..20], &["record 1", "truncated"]);
+    file.failed(&whole[..whole.len() - 1], &["no end-of-file block"]);
+    file.failed(&whole[..first], &["no end-of-file block"]);
+    // One block is gone, or there twice; the index is gone, and its end is not.
+    let other = ["the index counts other records than there are"];
+    file.failed(&[&whole[..32], &whole[first..]].concat(), &other);
+    file.failed(&[&whole[..first], &whole[32..]].concat(), &other);
+    let end = &whole[whole.len() - 16..];
+    file.failed(&[&whole[..first], end].concat(), &["the file ends in the middle of it"]);
+    file.failed(&[&whole[..first], end, end].concat(), &["its block has no header"]);
+    let index = whole.len() - 16 - file.number(whole.len() - 16);
+    assert_eq!(&whole[index..index + 8], b"VBQINDEX");
+    file.failed(&[&whole[..index + 40], end].concat(), &["a length of the index cannot be one"]);
+    file.failed(&file.changed(index + 32, &[0; 4]), &["the index cannot be unpacked"]);
+    file.failed(&file.changed(4, &[9]), &["its version is not 1"]);
+    file.failed(&file.changed(5, &[0; 8]), &["a length that cannot be one"]);
+    file.failed(&file.changed(5, &[255; 8]), &["a length that cannot be one"]);
+    file.failed(&file.changed(5, &[1]), &["record 1", "its block cannot be unpacked"]);
+    file.failed(&file.changed(16, &[3]), &["neither 2 bits nor 4"]);
+    file.failed(&file.changed(17, &[7]), &["a kind of records that there is not"]);
+    file.failed(&file.changed(first, b"X"), &["record ", "its block has no header"]);
+    file.failed(&file.changed(32 + 8, &[255; 8]), &["record 1", "a length of its block cannot be one"]);
+    file.failed(&file.changed(32 + 16, &[0; 4]), &["record 1", "a length of its block cannot be one"]);
+    file.failed(&file.changed(32 + 16, &[1, 0]), &["record 2", "its block has more than its records"]);
+    file.failed(&file.changed(32 + 32, &[0; 4]), &["record 1", "its block cannot be unpacked"]);
+    file.survives((4..20).chain((32..32 + 60).step_by(3)).chain((index..whole.len()).step_by(7)));
+
+    // Blocks that are not packed show what is in records: two lengths, bases, qualities, the header with its length.
+    let plain = Faulty::new(&folder, "plain.vbq", Made { packed: false, block: 200_000, ..VBQ });
+    let (bases, record) = (plain.number(64), 64);
+    let header = record + 16 + 8 * bases.div_ceil(16) + bases;
+    plain.failed(&plain.changed(record, &[255; 8]), &["record 1", "longer than its block"]);
+    plain.failed(&plain.changed(record + 3, &[1]), &["record 1", "longer than its block"]);
+    plain.failed(&plain.changed(header, &[255; 8]), &["record 1", "longer than its block"]);
+    plain.failed(&plain.changed(record + 16, &[0x44]), &["record 1", "a base that there is not"]);
+    plain.failed(&plain.changed(header - 1, &[7]), &["record 1", "in the qualities is outside"]);
+    plain.failed(&plain.changed(15, &[0]), &["record 1", "a mate in a file of single reads"]);
+    plain.survives((record..record + 20).step_by(3).chain((header - 4..header + 12).step_by(3)));
+    unlike_mates_are_told(&file, VBQ);
+}
+
+#[test]
+fn bq_that_is_not_whole_is_told() {
+    let file = Faulty::new(&scratch("bq-faults"), "x.bq", Made { bits: BitSize::Two, ..BQ });
+    let whole = &file.whole;
+    let failed = |bytes: &[u8], words: &[&str]| {
+        fs::write(&file.path, bytes).expect("a file");
+        let ended = run(["align", text(&aligned().0), text(&file.path)]);
+        assert_eq!(ended.code, Some(1), "{words:?}: {}", ended.stderr);
+        let words = [words, &["x.bq"]].concat();
+        assert!(words.iter().all(|word| ended.stderr.contains(word)), "{words:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
     };
-    failed(&changed(7, &[9]), &["its version is not 1"]);
-    failed(&changed(first, b"X"), &["record ", "its block has no header"]);
-    failed(&changed(64 + 8, &[255; 8]), &["record 1", "a length of its block cannot be one"]);
-    failed(&changed(64 + 80, &[1]), &["record 1", "a length of its block"]);
-    failed(&changed(64 + 96, &[0; 4]), &["record 1", "a column of its block cannot be unpacked"]);
-    // Whatever byte of the headers is another one, there is an error or the same table, and no panic.
-    for at in (8..64).step_by(5).chain(64..64 + 96) {
-        fs::write(&path, changed(at, &[whole[at] ^ 0x55])).expect("a file");
-        let ended = run(["count", text(&path), "-o", text(&tsv)]);
-        assert!(
-            matches!(ended.code, Some(0 | 1)) && !ended.stderr.contains("panicked"),
-            "byte {at}: {}",
-            ended.stderr
-        );
-    }
-    // Mates of two templates.
+    failed(&whole[..20], &["record 1", "truncated"]);
+    failed(&whole[..40], &["record 1", "the file ends in the middle of it"]);
+    failed(&whole[..whole.len() - 1], &["the file ends in the middle of it"]);
+    failed(&file.changed(4, &[9]), &["its version is not 1"]);
+    failed(&file.changed(5, &[0; 4]), &["a length that cannot be one"]);
+    failed(&file.changed(5, &[255; 4]), &["a length that cannot be one"]);
+    failed(&file.changed(13, &[3]), &["neither 2 bits nor 4"]);
+    failed(&file.changed(14, &[3]), &["a kind of records that there is not"]);
+    // Read 2 is another length.
+    failed(&file.changed(9, &[255, 1]), &["the file ends in the middle of it"]);
+    // Half bytes that are not.
+    let four = Faulty::new(&scratch("bq-four"), "x.bq", BQ);
+    fs::write(&file.path, four.changed(32, &[0x90])).expect("a file");
+    let ended = run(["align", text(&aligned().0), text(&file.path)]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("a base that there is not"), "{}", ended.stderr);
+}
+
+/// Mates of two templates.
+fn unlike_mates_are_told(file: &Faulty, of: Made) {
+    let mates = [0, 1].map(|mate| gunzip(&data().normal[mate]));
     let other = String::from_utf8(mates[1].clone()).expect("text").replacen("@", "@other", 1);
-    cbq(&path, &[&mates[0], other.as_bytes()], CBQ);
-    let ended = run(["align", text(&aligned().0), text(&path)]);
+    binseq(&file.path, &[&mates[0], other.as_bytes()], of);
+    let ended = run(["align", text(&aligned().0), text(&file.path)]);
     assert!(
         ended.code == Some(1) && ended.stderr.contains("mates must come in the same order"),
         "{}",

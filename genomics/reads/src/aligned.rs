@@ -1,4 +1,4 @@
-//! Reads of BAM, CRAM and CBQ files: as they were sequenced, mates together, whatever the order of the records.
+//! Reads of BAM, CRAM, CBQ, VBQ and BQ files: as they were sequenced, mates together, whatever the order of the records.
 //!
 //! ```text
 //! file ─ cut: whole records, container, block ─ pieces ─ primary records ─ paired, turned ─ pairs
@@ -21,7 +21,11 @@ mod bam;
 
 mod cram;
 
+mod binseq;
+
 mod cbq;
+
+mod vbq;
 
 mod file;
 

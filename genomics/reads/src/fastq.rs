@@ -216,6 +216,10 @@ fn damaged(path: &Path, record: u64, damage: Damage) -> Error {
     Error::record(path, record, fault)
 }
 
+/// What to do with the formats of bqtools.
+const BINSEQ: &str =
+    "of pipes, and here, only FASTQ is read: save it to a file, or turn it into FASTQ with bqtools decode";
+
 /// Formats that are often given by mistake.
 fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
@@ -225,13 +229,9 @@ fn other_format(head: &[u8]) -> Option<(&'static str, &'static str)> {
         [b'C', b'R', b'A', b'M', ..] => {
             Some(("CRAM", "of pipes, and here, only FASTQ is read: turn it into that with samtools fastq"))
         }
-        [b'C', b'B', b'Q', b'F', ..] => Some((
-            "CBQ",
-            "of pipes, and here, only FASTQ is read: save it to a file, or turn it into FASTQ with bqtools decode",
-        )),
-        [b'B' | b'V', b'S', b'E', b'Q', ..] => {
-            Some(("BQ or VBQ", "of these CBQ is read: turn it into that, or into FASTQ, with bqtools"))
-        }
+        [b'C', b'B', b'Q', b'F', ..] => Some(("CBQ", BINSEQ)),
+        [b'V', b'S', b'E', b'Q', ..] => Some(("VBQ", BINSEQ)),
+        [b'B', b'S', b'E', b'Q', ..] => Some(("BQ", BINSEQ)),
         [b'>', ..] => Some(("a FASTA file", "give reads with qualities")),
         [b'@', b'H', b'D', b'\t', ..] | [b'@', b'S', b'Q', b'\t', ..] => {
             Some(("a SAM file", "turn it into FASTQ with samtools fastq"))

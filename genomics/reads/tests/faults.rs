@@ -266,7 +266,7 @@ fn checking(folder: &Folder, files: &[&Path]) -> String {
 fn files_that_are_not_fit() {
     let folder = Folder::new();
     let good = folder.write("good.fq", fastq(0, 3, 1));
-    let cases: [(&str, &[u8], &str); 12] = [
+    let cases: [(&str, &[u8], &str); 13] = [
         ("e.fq", b"", "is empty: give a file with at least one record"),
         ("e.fq.gz", &gzip(b""), "is empty: give a file with at least one record"),
         ("e.bgzf", &bgzf(b""), "is empty: give a file with at least one record"),
@@ -280,6 +280,11 @@ fn files_that_are_not_fit() {
             "r.cram",
             b"CRAM\x03",
             "is CRAM, not FASTQ: of pipes, and here, only FASTQ is read: turn it into that with samtools fastq",
+        ),
+        (
+            "r.vbq",
+            b"VSEQ\x01",
+            "is VBQ, not FASTQ: of pipes, and here, only FASTQ is read: save it to a file, or turn it into FASTQ with bqtools decode",
         ),
         ("r.fa", b">r\nACGT\n", "is a FASTA file, not FASTQ: give reads with qualities"),
         (

@@ -6,20 +6,16 @@
 //!
 //! The format has no sums: a changed byte is told where it breaks a column, a length or the index, and else taken for what it says.
 
-use std::fmt::Write as _;
-use std::io::{self, BufReader, Read};
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use genuma_work::Meter;
-use ruzstd::decoding::FrameDecoder;
 
 use crate::error::{Error, FileFault, RecordFault};
-use crate::fastq::template_name;
-use crate::source::Source;
 
+use super::binseq::{self, Blocks, LONGEST, Read, Reads, Rest, u64_at};
 use super::end::check_end;
-use super::piece::{Fields, Piece, flag};
+use super::piece::Piece;
 use super::tally::Tally;
 
 /// What a file begins with.
@@ -33,18 +29,11 @@ const BLOCK_HEADER: usize = 96;
 const INDEX_HEADER: usize = 24;
 /// Columns of a block, in their order: lengths of reads and of names, places of N, bases, flags, names, qualities.
 const COLUMNS: usize = 7;
-/// No column is as long as this, in bytes: a damaged length is thus told before it fills the memory.
-const LONGEST: u64 = 1 << 30;
-/// Bytes read from the disk at once.
-const DISK_CHUNK: usize = 256 << 10;
 
 /// A file being cut into pieces, of a block each.
 pub(super) struct Cbq<M> {
-    path: PathBuf,
-    reader: BufReader<Source<M>>,
+    file: Blocks<M>,
     paired: bool,
-    /// Reads, or pairs, of the blocks before.
-    records: u64,
 }
 
 /// A block that is to be unpacked.
@@ -69,10 +58,6 @@ struct Unpacked {
     letters: Vec<u8>,
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte))
-}
-
 impl<M: Deref<Target = Meter>> Cbq<M> {
     /// Opens a file, at its first block.
     ///
@@ -80,28 +65,13 @@ impl<M: Deref<Target = Meter>> Cbq<M> {
     /// It cannot be read, is of another version, or has no end.
     pub(super) fn open(path: &Path, meter: M) -> Result<Self, Error> {
         check_end(path, INDEX)?;
-        let reader = BufReader::with_capacity(DISK_CHUNK, Source::open(path, None, meter, None)?);
-        let mut cbq = Cbq { path: path.into(), reader, paired: false, records: 0 };
+        let mut file = Blocks::open(path, meter)?;
         let mut header = [0; HEADER];
-        cbq.fill(&mut header)?;
+        file.fill(&mut header)?;
         if header[7] != VERSION {
             return Err(Error::file(path, FileFault::Header("its version is not 1, which is read")));
         }
-        cbq.paired = header[8] & 1 != 0;
-        Ok(cbq)
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
-        self.reader.read_exact(bytes).map_err(|e| match e.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                Error::record(&self.path, self.records + 1, RecordFault::Truncated)
-            }
-            _ => Error::Read { path: self.path.clone(), source: e },
-        })
-    }
-
-    fn damaged(&self, what: &'static str) -> Error {
-        Error::record(&self.path, self.records + 1, RecordFault::Damaged(what))
+        Ok(Cbq { file, paired: header[8] & 1 != 0 })
     }
 
     /// Moves the next block into `packed`; false when there is none left.
@@ -110,14 +80,14 @@ impl<M: Deref<Target = Meter>> Cbq<M> {
     /// The file cannot be read on or is damaged, or its index counts other records.
     pub(super) fn cut(&mut self, packed: &mut Packed) -> Result<bool, Error> {
         let mut header = [0; BLOCK_HEADER];
-        self.fill(&mut header[..INDEX_HEADER])?;
+        self.file.fill(&mut header[..INDEX_HEADER])?;
         if header.starts_with(INDEX) {
             self.end(u64_at(&header, 8), u64_at(&header, 16))?;
             return Ok(false);
         }
-        self.fill(&mut header[INDEX_HEADER..])?;
+        self.file.fill(&mut header[INDEX_HEADER..])?;
         if !header.starts_with(b"BLK") || header[3] != VERSION {
-            return Err(self.damaged("its block has no header of version 1"));
+            return Err(self.file.damaged("its block has no header of version 1"));
         }
         let number = |i: usize| u64_at(&header, 8 + 8 * i);
         let [bases, places, records, reads] = [7, 8, 9, 10].map(number);
@@ -126,61 +96,45 @@ impl<M: Deref<Target = Meter>> Cbq<M> {
             || [bases, places, reads].iter().any(|&n| n > LONGEST / 8)
             || records.checked_mul(mates) != Some(reads)
         {
-            return Err(self.damaged("a length of its block cannot be one"));
+            return Err(self.file.damaged("a length of its block cannot be one"));
         }
         packed.paired = self.paired;
-        packed.before = self.records;
+        packed.before = self.file.records;
         packed.columns = std::array::from_fn(|column| number(column) as usize);
         [packed.bases, packed.places, packed.records] = [bases, places, records].map(|n| n as usize);
-        // As much as there is, so that a damaged length takes no memory.
-        packed.bytes.clear();
         let wanted: usize = packed.columns.iter().sum();
-        let read = self.reader.by_ref().take(wanted as u64).read_to_end(&mut packed.bytes);
-        let read = read.map_err(|source| Error::Read { path: self.path.clone(), source })?;
-        if read < wanted {
-            return Err(Error::record(&self.path, self.records + 1, RecordFault::Truncated));
-        }
-        self.records += records;
+        self.file.take(wanted as u64, &mut packed.bytes)?;
+        self.file.records += records;
         Ok(true)
     }
 
     /// Looks whether the index has the records that there were: of each block where it begins, and how many there are with it.
     fn end(&mut self, bytes: u64, packed: u64) -> Result<(), Error> {
         if bytes > LONGEST || packed > LONGEST || !bytes.is_multiple_of(16) {
-            return Err(self.damaged("a length of the index cannot be one"));
+            return Err(self.file.damaged("a length of the index cannot be one"));
         }
-        let mut index = Vec::new();
-        let read = self.reader.by_ref().take(packed).read_to_end(&mut index);
-        read.map_err(|source| Error::Read { path: self.path.clone(), source })?;
-        let mut unpacked = Vec::new();
-        unpack(&index, bytes as usize, &mut unpacked)
-            .map_err(|_| self.damaged("the index cannot be unpacked"))?;
+        let (mut index, mut unpacked) = (Vec::new(), Vec::new());
+        self.file.take(packed, &mut index)?;
+        binseq::unpack(&index, bytes as usize, &mut unpacked)
+            .ok_or_else(|| self.file.damaged("the index cannot be unpacked"))?;
         let counted = unpacked.last_chunk::<8>().map_or(0, |count| u64::from_le_bytes(*count));
-        if counted != self.records {
-            return Err(self.damaged("the index counts other records than there are"));
+        if counted != self.file.records {
+            return Err(self.file.damaged("the index counts other records than there are"));
         }
         // The length and the word that end the file.
-        self.fill(&mut [0; 16])
+        self.file.fill(&mut [0; 16])
     }
 
     /// Bytes of the file that were read and are not in pieces yet.
     pub(super) fn ahead(&self) -> u64 {
-        self.reader.buffer().len() as u64
+        self.file.ahead()
     }
 }
 
 /// Unpacks a column of so many bytes.
 fn unpack(packed: &[u8], bytes: usize, out: &mut Vec<u8>) -> Result<(), RecordFault> {
-    let damaged = RecordFault::Damaged("a column of its block cannot be unpacked");
-    out.clear();
-    out.resize(bytes, 0);
-    if bytes == 0 && packed.is_empty() {
-        return Ok(());
-    }
-    match FrameDecoder::new().decode_all(packed, out) {
-        Ok(found) if found == bytes => Ok(()),
-        _ => Err(damaged),
-    }
+    let said = RecordFault::Damaged("a column of its block cannot be unpacked");
+    binseq::unpack(packed, bytes, out).ok_or(said)
 }
 
 impl Packed {
@@ -250,69 +204,23 @@ impl Packed {
         let mates = if self.paired { 2 } else { 1 };
         let length = |of: &[u8], read: usize| u64_at(of, 8 * read) as usize;
         let (mut at, mut name_at) = (0, 0);
-        let mut scores = Vec::new();
-        let mut number = String::new();
-        let mut first: &[u8] = b"";
+        let mut put = Reads::new(path, self.paired, piece, tally);
         for read in 0..self.records * mates {
-            let record = read / mates;
             let to = at + length(lengths, read);
-            let mut name: &[u8] = b"";
-            if !name_lengths.is_empty() {
+            let header = if name_lengths.is_empty() {
+                None
+            } else {
                 let from = name_at;
                 name_at += length(name_lengths, read);
-                let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-                name = names[from..name_at].split(blank).next().unwrap_or_default();
-            }
-            let flags = match (self.paired, read % mates) {
-                (false, _) => 0,
-                (true, 0) => flag::PAIRED | flag::FIRST,
-                (true, _) => flag::PAIRED | flag::LAST,
+                Some(&names[from..name_at])
             };
-            if read % mates == 0 {
-                first = name;
-            } else if template_name(first) != template_name(name) {
-                let text = |name: &[u8]| String::from_utf8_lossy(template_name(name)).into_owned();
-                let (name, mate) = (text(first), text(name));
-                return Err((record, RecordFault::Names { name, mate, mate_path: path.into() }));
-            }
-            scores.clear();
-            if !qualities.is_empty() {
-                scores.extend(qualities[at..to].iter().map(|score| score.wrapping_sub(b'!')));
-            }
-            // Reads without names are numbered.
-            number.clear();
-            if name_lengths.is_empty() {
-                // Writing to a string cannot fail.
-                let _ = write!(number, "{}", self.before + record as u64 + 1);
-            }
-            let name = if name_lengths.is_empty() { number.as_bytes() } else { name };
-            let fields = Fields { flags, name, clipped: false, seq: &letters[at..to], qual: &scores };
-            piece.put(record as u32, fields, tally).map_err(|fault| (record, fault))?;
+            let qual = if qualities.is_empty() { b"" } else { &qualities[at..to] };
+            let (record, mate) = (read / mates, read % mates);
+            put.put(record, mate, Read { header, seq: &letters[at..to], qual })
+                .map_err(|fault| (record, fault))?;
             at = to;
         }
-        tally.records += (self.records * mates) as u64;
         Ok(())
-    }
-}
-
-/// What is left of some bytes.
-struct Rest<'a>(&'a [u8]);
-
-impl<'a> Rest<'a> {
-    fn skip(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (skipped, after) = self.0.split_at_checked(n)?;
-        self.0 = after;
-        Some(skipped)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        self.skip(8).map(|bytes| u64_at(bytes, 0))
-    }
-
-    /// Values of so many bytes each, with their number before them.
-    fn list(&mut self, size: usize) -> Option<&'a [u8]> {
-        let values = usize::try_from(self.number()?).ok()?;
-        self.skip(values.checked_mul(size)?)
     }
 }
 

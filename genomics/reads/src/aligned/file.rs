@@ -14,7 +14,7 @@ use crate::source::is_regular;
 
 use super::genome::Genome;
 use super::tally::Tally;
-use super::{bam, cbq, cram};
+use super::{bam, cbq, cram, vbq};
 
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub(super) enum Format {
     Bam,
     Cbq,
     Cram,
+    /// And BQ.
+    Vbq,
 }
 
 impl Format {
@@ -36,6 +38,9 @@ impl Format {
         if head.starts_with(cbq::MAGIC) {
             return Ok(Some(Format::Cbq));
         }
+        if head.starts_with(vbq::MAGIC) || head.starts_with(vbq::MAGIC_FIXED) {
+            return Ok(Some(Format::Vbq));
+        }
         let mut content = Vec::new();
         // What is damaged is told by whoever reads it.
         let is_bgzf =
@@ -44,7 +49,7 @@ impl Format {
     }
 }
 
-/// A BAM, CRAM or CBQ file, and how its reads are taken.
+/// A file of BAM, CRAM, CBQ, VBQ or BQ, and how its reads are taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aligned {
     /// The file.

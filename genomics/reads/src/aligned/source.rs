@@ -19,6 +19,7 @@ use super::mates::{Mates, ROOM, Rest};
 use super::pairing::{Pairing, Template};
 use super::piece::Piece;
 use super::tally::Tally;
+use super::vbq::{self, Vbq};
 
 /// Templates that are handed on at once when all was read.
 const BATCH: usize = 1024;
@@ -55,6 +56,7 @@ impl Hands {
             Packed::None => self.cut.piece.before,
             Packed::Cram(container) => container.as_ref().map_or(0, cram::Packed::before),
             Packed::Cbq(block) => block.before(),
+            Packed::Vbq(block) => block.before(),
         }
     }
 }
@@ -74,6 +76,7 @@ enum Packed {
     None,
     Cram(Option<cram::Packed>),
     Cbq(Box<cbq::Packed>),
+    Vbq(Box<vbq::Packed>),
 }
 
 impl Cut {
@@ -82,6 +85,7 @@ impl Cut {
         match &mut self.packed {
             Packed::Cram(Some(container)) => container.find(path, &mut self.piece, tally),
             Packed::Cbq(block) => block.find(path, &mut self.piece, tally),
+            Packed::Vbq(block) => block.find(path, &mut self.piece, tally),
             Packed::None | Packed::Cram(None) => self.piece.find(path, tally),
         }
     }
@@ -92,6 +96,7 @@ enum Records<M> {
     Bam(Box<Bam<M>>),
     Cbq(Box<Cbq<M>>),
     Cram(Box<Cram<M>>),
+    Vbq(Box<Vbq<M>>),
 }
 
 impl<M: Deref<Target = Meter>> Records<M> {
@@ -101,6 +106,7 @@ impl<M: Deref<Target = Meter>> Records<M> {
                 Records::Cram(Box::new(Cram::open(&of.path, meter, &of.options.genome)?))
             }
             Ok(Some(Format::Cbq)) => Records::Cbq(Box::new(Cbq::open(&of.path, meter)?)),
+            Ok(Some(Format::Vbq)) => Records::Vbq(Box::new(Vbq::open(&of.path, meter)?)),
             _ => Records::Bam(Box::new(Bam::open(&of.path, meter, crew.0)?)),
         })
     }
@@ -126,6 +132,13 @@ impl<M: Deref<Target = Meter>> Records<M> {
                 let Packed::Cbq(block) = &mut cut.packed else { return Ok(false) };
                 cbq.cut(block)
             }
+            Records::Vbq(vbq) => {
+                if !matches!(cut.packed, Packed::Vbq(_)) {
+                    cut.packed = Packed::Vbq(Box::default());
+                }
+                let Packed::Vbq(block) = &mut cut.packed else { return Ok(false) };
+                vbq.cut(block)
+            }
         }
     }
 
@@ -134,6 +147,7 @@ impl<M: Deref<Target = Meter>> Records<M> {
         match self {
             Records::Bam(_) => 0,
             Records::Cbq(cbq) => cbq.ahead(),
+            Records::Vbq(vbq) => vbq.ahead(),
             Records::Cram(cram) => cram.ahead(),
         }
     }
@@ -144,8 +158,8 @@ pub(super) fn samples(of: &Aligned) -> Result<BTreeSet<String>, Error> {
     Ok(match Records::open(of, &Meter::default(), Crew(0))? {
         Records::Bam(bam) => bam.samples,
         Records::Cram(cram) => cram.samples(),
-        // It has no read groups.
-        Records::Cbq(_) => BTreeSet::new(),
+        // They have no read groups.
+        Records::Cbq(_) | Records::Vbq(_) => BTreeSet::new(),
     })
 }
 
