@@ -19,7 +19,7 @@ pub const LEAST: u32 = 4;
 /// Most changes that are looked at, every other one or less of them if there are more: they tell the purity to a hundredth.
 const MOST: usize = 2_000;
 /// Shares of the changes that only a part of the tumour's cells have: whichever fits. Shares of the others that are older than copies of their allele, where it has
-/// several: whichever fits, as a genome may have been doubled early or late. And of those that are none or are where copies are not known.
+/// several: whichever fits and is not far from half, as a genome may have been doubled early or late. And of those that are none or are where copies are not known.
 const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
 const OLDER: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 0.98];
 const ANY: f64 = 0.03;
@@ -105,7 +105,12 @@ impl Changes {
                 }
             }
         }
-        sums.into_iter().flatten().fold(f64::NEG_INFINITY, f64::max)
+        let with_prior = |sums: [f64; OLDER.len()]| {
+            // As a Beta(3, 3) has it: half is the likeliest, and few genomes have no such change or nothing else.
+            let prior = |old: f64| 2.0 * (4.0 * old * (1.0 - old)).ln();
+            sums.into_iter().zip(OLDER).map(|(sum, old)| sum + prior(old)).fold(f64::NEG_INFINITY, f64::max)
+        };
+        sums.into_iter().map(with_prior).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
