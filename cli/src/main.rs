@@ -84,6 +84,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    memory::hold_stack();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(asked) => return failure::answer(&asked),

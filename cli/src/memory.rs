@@ -5,8 +5,11 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 use std::fmt::Write as _;
+use std::fs;
 
 use mimalloc::MiMalloc;
+use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
 
 use genuma_work::signals;
 
@@ -70,6 +73,29 @@ unsafe extern "C" fn __wrap_calloc(items: usize, size: usize) -> *mut c_void {
 unsafe extern "C" fn __wrap_realloc(memory: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller keeps the C library's contract, or breaks it as it would without us.
     given(unsafe { __real_realloc(memory, size) }, size)
+}
+
+/// Stack that the first thread has from the beginning.
+const STACK: usize = 512 << 10;
+/// What the kernel maps beyond what is asked for.
+const SPARE: u64 = 64 << 10;
+
+/// Lets the first thread's stack grow while there is memory: the kernel enlarges it when it is touched, and ends with SIGSEGV a program whose limit on memory
+/// (`ulimit -v`) has been used up by then. Those of other threads are mapped as they start.
+pub fn hold_stack() {
+    if let Some(limit) = getrlimit(Resource::As).current {
+        let pages = fs::read_to_string("/proc/self/statm").ok();
+        let pages = pages.and_then(|pages| pages.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);
+        if pages * page_size() as u64 + STACK as u64 + SPARE > limit {
+            refused(STACK);
+        }
+    }
+    touch();
+}
+
+#[inline(never)]
+fn touch() {
+    std::hint::black_box([0u8; STACK]);
 }
 
 /// Memory of so many bytes, if it was given.
