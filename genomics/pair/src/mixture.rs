@@ -64,14 +64,14 @@ const TIMES: [f64; 3] = [0.5, 1.5, 4.0];
 const TIMES_VARY: f64 = 0.7;
 /// Substitutions that are so much more frequent than the rarest are left out: they are damage.
 const DAMAGE: f64 = 1.8;
-/// Where the other sample has a read of the second allele too: most of the sites that may be of a foreign person's alleles, and most of the others of inherited ones, or of
-/// changes of the sample's own; how often the
-/// other sample has such a read of the sample's own changes, of which so many reads have one at least, if any of it is in there, and how unlikely that is, in natural
-/// logarithms.
+/// Where the other sample has a read of the second allele too: largest share of the sites that may be of a foreign person's alleles, ...
 const FOREIGN_MOST: f64 = 0.97;
+/// ... and largest share of the others that may be inherited, and that may be changes of the sample's own.
 const MOST: f64 = 0.45;
+/// How many of the sample's own changes are there if some of its cells are in the other sample, of changes that are in so many of the reads at least, ...
 const SEEN: f64 = 0.3;
 const CLEAR: f64 = 0.2;
+/// ... and how unlikely that is beforehand, in natural logarithms.
 const UNUSUAL: f64 = 2.0;
 /// How often a site has a second allele for a reason that nobody thought of.
 const UNKNOWN: f64 = 2e-7;
@@ -361,13 +361,13 @@ impl Rows {
     }
 
     /// Log-likelihood with what is `foreign`, of a person who has one of two alleles at so many sites and two of two at others, and changes of the sample's own;
-    /// with so many `times` as many molecules that are wrong alike.
-    /// The foreign person is the other sample's, or another one, whichever is likelier.
+    /// with so many `times` as many molecules that are wrong alike. The foreign person is the other sample's, or another one, whichever is likelier.
     fn likelihood(&self, foreign: &Foreign, densities: [f64; 2], changes: &Own, times: f64) -> f64 {
         let of = |same| self.likelihood_of(foreign, densities, changes, times, same);
         if self.beside { of(true).max(of(false)) } else { of(true) }
     }
 
+    /// The same of the one or of the other.
     fn likelihood_of(
         &self,
         foreign: &Foreign,
@@ -386,34 +386,27 @@ impl Rows {
                 false => (1.0 / 6.0, (1.0 - changes.transitions) / 2.0),
             };
             let of = if same { alike.foreign } else { [1.0; 2] };
-            let theirs = [density * one * of[0], density * both * of[1]];
+            let [one, both] = [density * one * of[0], density * both * of[1]];
             let own = own * changes.sites;
             let foreign = &foreign.0[from..];
             from += alike.rows.iter().map(|(.., cells)| cells.len()).sum::<usize>();
             if alike.beside == 0 {
-                let (log, error) = self.of_alike(
-                    alike,
-                    foreign,
-                    theirs,
-                    [own, density * self.lost],
-                    changes.kind,
-                    times,
-                    0.0,
-                );
+                let shares = [one, both, density * self.lost, own];
+                let (log, error) = self.of_alike(alike, foreign, shares, changes.kind, times, 0.0);
                 usual = error;
                 sum += log;
                 continue;
             }
             // Few sites are here. As many of them are of inherited alleles, of which the other sample happens to show few reads, or of the sample's own, of which it has some,
             // as have them in many reads.
-            let too_many = ((theirs[0] + theirs[1]) / FOREIGN_MOST).max(1.0);
-            let theirs = theirs.map(|theirs| theirs / too_many);
-            let most = MOST * (1.0 - theirs[0] - theirs[1]);
+            let too_many = ((one + both) / FOREIGN_MOST).max(1.0);
+            let [one, both] = [one / too_many, both / too_many];
+            let most = MOST * (1.0 - one - both);
             let with = |own: f64, kind: usize| {
                 let own = own.min(most);
                 let often = alike.often - own * alike.kinds_often[kind];
                 let lost = (often / alike.half_often.max(1e-9)).clamp(0.0, most);
-                self.of_alike(alike, foreign, theirs, [own, lost], kind, times, usual).0
+                self.of_alike(alike, foreign, [one, both, lost, own], kind, times, usual).0
             };
             let alone = with(own, changes.kind);
             // Those of all cells.
@@ -424,15 +417,13 @@ impl Rows {
         sum / self.seen
     }
 
-    /// The same of some rows, and how often bases are wrong, which is not `least` often or less; `theirs` are shares of the sites, `own` those of the sample's own changes and
-    /// of inherited alleles of one half.
-    #[allow(clippy::too_many_arguments)]
+    /// The same of some rows, and how often bases are wrong, `least` often or more. Shares of the sites are those at which the foreign person has `one` of two
+    /// alleles, and `both`; inherited ones that the other sample does not show, or hardly (`lost`); and the sample's own changes.
     fn of_alike(
         &self,
         alike: &Alike,
         foreign: &[[f64; 2]],
-        [one, both]: [f64; 2],
-        [own, lost]: [f64; 2],
+        [one, both, lost, own]: [f64; 4],
         kind: usize,
         times: f64,
         least: f64,
