@@ -443,6 +443,26 @@ fn counted(folder: &Path, files: &[&Path]) -> Vec<u8> {
     fs::read(tsv).expect("a table")
 }
 
+/// Looks whether somebody else's aligner gets of a file what it gets of FASTQ.
+fn dealt_to_bwa(folder: &Path, reads: &Path, fastq: &[PathBuf; 2]) {
+    if installed("bwa").is_none() {
+        return;
+    }
+    let reference = folder.join("ref.fa");
+    fs::copy(data().reference.as_ref().expect("a reference"), &reference).expect("a copy");
+    let bwa = |args: &[&str]| {
+        let output = Command::new("bwa").args(args).output().expect("bwa starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    bwa(&["index", text(&reference)]);
+    let plain = bwa(&["mem", text(&reference), text(&fastq[0]), text(&fastq[1])]);
+    let dealt = run(["run", "-q", "--", "bwa", "mem", "-p", text(&reference), text(reads)]).well().stdout;
+    let records =
+        |sam: &str| sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>();
+    assert!(records(&plain).len() > 1000 && records(&dealt) == records(&plain), "{}", reads.display());
+}
+
 /// Looks whether both samples in a format are called, counted and aligned as the FASTQ that they were made of; N, pairs and single reads, and some kinds of the format, aligned.
 fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
     let folder = scratch(name);
@@ -459,6 +479,7 @@ fn is_what_it_was_made_of(name: &str, of: Made, kinds: &[Made]) {
         binseq(&path, &[&mates[0], &mates[1]], kind);
         assert!(sam(&[&path], &[]) == expected, "kind {i}");
     }
+    dealt_to_bwa(&folder, &folder.join("n.reads"), &paths);
     let single = folder.join("single.reads");
     binseq(&single, &[&mates[0]], of);
     assert!(sam(&[&single], &[]) == sam(&[&paths[0]], &["--single"]));
