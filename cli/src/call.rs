@@ -48,8 +48,8 @@ const LEAST_TUMOUR: u32 = 2;
 /// Finds SNVs, MNVs, indels and structural variants that the tumour has and the normal lacks, by
 /// comparing the k-mers of both samples; reads are not aligned. Reads are paired FASTQ, plain or
 /// gzip'd, or BAM and CRAM in any order, whose alignments are not looked at; of any length from k up.
-/// The samples may differ in depth and in read length. FASTQ may come from a pipe, or as `-`, if the
-/// work folder has room for a packed copy.
+/// The samples may differ in depth and in read length. Any of these may come from a pipe, or as `-`, if
+/// the work folder has room for a packed copy.
 ///
 /// Writes into the output folder, when all is done:
 ///   somatic.vcf.gz   all calls, with index; FILTER is PASS or says why not

@@ -59,7 +59,7 @@ const PER_FILE: u64 = 1 << 20;
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
 pub struct Args {
-    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is stdin, and FASTQ is read from pipes as well, unless with --resume
+    /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is stdin, and pipes are read as well, unless with --resume
     #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
     /// Reads of the tumour

@@ -3,13 +3,14 @@
 mod common;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use binseq::write::{BinseqWriterBuilder, Format};
 use binseq::{BitSize, SequencingRecordBuilder};
-use common::{Data, assert_same, called, data, gunzip, installed, records, run, scratch};
+use common::{Data, Ended, assert_same, called, data, genuma, gunzip, installed, records, run, scratch};
 use serde_json::Value;
 
 fn text(path: &Path) -> &str {
@@ -217,9 +218,106 @@ fn reads_of_pipes_are_called_by_way_of_their_copy() {
         ended.stderr
     );
     for options in [&["--resume"][..], &["--plan", "somewhere"]] {
+        feed();
         let ended = run(through.call_with(&out, options));
         assert!(ended.code == Some(2) && ended.stderr.contains("can be read once only"), "{}", ended.stderr);
     }
+}
+
+/// A run with such bytes on a pipe as its standard input, the first of them one by one.
+fn fed(args: &[&str], bytes: &[u8]) -> Ended {
+    let mut child = genuma()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("genuma starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (slow, rest) = bytes.split_at(bytes.len().min(40));
+            for byte in slow {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                // Whoever has met an error hangs up.
+                let _ = stdin.write_all(&[*byte]);
+            }
+            let _ = stdin.write_all(rest);
+        });
+        child.wait_with_output().expect("an end")
+    });
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+#[test]
+fn bam_and_cram_of_pipes_are_read_as_those_of_files() {
+    let (reference, sorted) = aligned();
+    let folder = scratch("aligned-pipes");
+    let bam = fs::read(&sorted[0]).expect("a file");
+    let cram = folder.join("tumour.cram");
+    let with_cram = installed("samtools").is_some();
+    if with_cram {
+        samtools(&["view", "-C", "-T", text(reference), "-o", text(&cram), text(&sorted[1])]);
+    } else {
+        fs::copy(&sorted[1], &cram).expect("a copy");
+    }
+    let pipes = ["normal", "tumour"].map(|name| folder.join(name));
+    for (pipe, file) in pipes.iter().zip([&sorted[0], &cram]) {
+        assert!(Command::new("mkfifo").arg(pipe).status().expect("mkfifo").success());
+        let (pipe, file) = (pipe.clone(), file.clone());
+        std::thread::spawn(move || fs::copy(file, pipe).expect("all is read"));
+    }
+    let out = scratch("aligned-piped");
+    run(of(pipes).call_with(&out, &["--threads", "2"])).well();
+    assert_same(&out, called());
+
+    let tsv = folder.join("counted.tsv");
+    let expected = counted(&folder, &[&sorted[0]]);
+    let count = ["count", "-", "-o", text(&tsv), "-t", "2"];
+    fed(&count, &bam).well();
+    assert!(fs::read(&tsv).expect("a table") == expected);
+    let file = fs::File::open(&sorted[0]).expect("a file");
+    fs::remove_file(&tsv).expect("a table");
+    assert!(genuma().args(count).stdin(file).status().expect("genuma starts").success());
+    assert!(fs::read(&tsv).expect("a table") == expected);
+    let align = |file| ["align", text(reference), file, "-q"];
+    let alignments = |sam: String| {
+        sam.lines().filter(|line| !line.starts_with('@')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let plain = alignments(run(align(text(&sorted[0]))).well().stdout);
+    assert!(alignments(fed(&align("-"), &bam).well().stdout) == plain && plain.len() > 1000);
+    if with_cram {
+        let cram = fs::read(&cram).expect("a file");
+        let with = [&count[..], &["--reference", text(reference)]].concat();
+        fed(&with, &cram).well();
+        assert!(fs::read(&tsv).expect("a table") == counted(&folder, &[&sorted[1]]));
+        let ended = fed(&with, &cram[..cram.len() - 38]);
+        assert!(
+            ended.code == Some(1) && ended.stderr.contains("-: has no end-of-file block"),
+            "{}",
+            ended.stderr
+        );
+    }
+    // What was cut off between two blocks shows at the end.
+    fs::remove_file(&tsv).expect("a table");
+    for args in [&count[..], &align("-")] {
+        for cut in [28, 100] {
+            let ended = fed(args, &bam[..bam.len() - cut]);
+            assert_eq!(ended.code, Some(1), "{args:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains("-: has no end-of-file block"), "{args:?}: {}", ended.stderr);
+        }
+    }
+    assert!(!tsv.exists());
+    // What is read more than once is no pipe, and nothing else than these is taken from one.
+    let ended = fed(&[&count[..], &["--resume"]].concat(), &bam);
+    assert!(ended.code != Some(0) && !tsv.exists(), "{}", ended.stderr);
+    let cbq = folder.join("reads.cbq");
+    binseq(&cbq, &[b"@a\nACGT\n+\nFFFF\n"], CBQ);
+    let ended = fed(&count, &fs::read(&cbq).expect("a file"));
+    assert!(ended.code == Some(1) && ended.stderr.contains("CBQ"), "{}", ended.stderr);
+    let ended = fed(&count, b"");
+    assert!(ended.code == Some(1) && ended.stderr.contains("is empty"), "{}", ended.stderr);
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn pipes_are_read_once() {
         assert!(ended.status.code() == Some(1) && said.contains(word), "{args:?}: {said}");
         assert_eq!(names(&folder), ["0.fq", "1.fq"]);
     }
-    // A fault elsewhere is told although the pipe never ends.
+    // A fault elsewhere is told although the pipe, which has begun, never ends.
     let broken = write(&folder, "broken.fq", &(reads[1].clone() + &fastq(3, 30_000) + "@r\nACGT\n+\nIII\n"));
     let mut child = genuma()
         .args(["count", "--normal", "-", "--tumor", name(&broken), "-t", "2", "-o", name(&out)])
@@ -188,7 +188,8 @@ fn pipes_are_read_once() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    let stdin = child.stdin.take();
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(reads[0].as_bytes()).expect("room");
     let said = child.wait_with_output().expect("an end").stderr;
     let said = String::from_utf8(said).expect("UTF-8");
     assert!(said.contains("broken.fq: record"), "{said}");

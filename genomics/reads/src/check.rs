@@ -37,8 +37,14 @@ pub fn check_lanes_once(lanes: &[Lane]) -> Result<(), Error> {
 fn check(lanes: &[Lane], pipes: bool) -> Result<(), Error> {
     let meter = Meter::default();
     let (piped, regular): (Vec<&Lane>, Vec<&Lane>) = lanes.iter().partition(|lane| pipes && lane.has_pipe());
-    for lane in regular.iter().filter(|lane| !matches!(lane.files, LaneFiles::Aligned(_))) {
+    for lane in &regular {
         for (path, span) in lane.parts() {
+            if matches!(lane.files, LaneFiles::Aligned(_)) {
+                if !may_be_read_again(path)? {
+                    return Err(Error::file(path, FileFault::NotRegular));
+                }
+                continue;
+            }
             Stream::open(path, &meter, &Terms::pairs(span)).map_err(|error| lane.located(error))?;
         }
     }

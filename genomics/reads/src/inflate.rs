@@ -31,6 +31,8 @@ pub(crate) struct Access {
     pub(crate) pipes: Option<Arc<PipeReader>>,
     /// The stretch that is read; absent for all of a file.
     pub(crate) span: Option<Span>,
+    /// What a pipe has to end with.
+    pub(crate) end: &'static [u8],
 }
 
 /// The content of a file; gzip is told by its first bytes, not by its name.
@@ -59,7 +61,7 @@ impl<M: Deref<Target = Meter>> Inflate<M> {
     /// Opens a file that has at least one byte, or a stretch of one.
     pub(crate) fn open(path: &Path, meter: M, access: &Access) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let source = Source::open(path, access.span, meter, access.pipes.as_ref())?;
+        let source = Source::open(path, access.span, meter, access.pipes.as_ref())?.ending(access.end);
         let mut disk = BufReader::with_capacity(DISK_CHUNK, source);
         let mut head = Vec::new();
         // A pipe may give its first bytes one by one.

@@ -3,6 +3,8 @@ mod span;
 
 mod source;
 
+mod peek;
+
 mod bgzf;
 
 mod inflate;

@@ -48,7 +48,7 @@ where
     let (pipes, stop) = Stop::new()?;
     let aligned = lanes.iter().filter(|lane| matches!(lane.files, LaneFiles::Aligned(_))).count();
     let crew = Crew::of(threads, aligned);
-    let source = |lane| Source::new(lane, meter, Some(pipes.clone()), crew);
+    let source = |lane| Source::new(lane, meter, Some(pipes.clone()), crew.clone());
     let sources: Vec<Source<'_>> = lanes.iter().map(source).collect::<Result<_, Error>>()?;
     let failure: Mutex<Option<Failure<E>>> = Mutex::new(None);
 
@@ -148,7 +148,9 @@ impl<'a> Source<'a> {
         crew: Crew,
     ) -> Result<Self, Error> {
         let aligned = match &lane.files {
-            LaneFiles::Aligned(of) => Some(aligned::Source::new(of, lane.sample, meter, crew)?),
+            LaneFiles::Aligned(of) => {
+                Some(aligned::Source::new(of, lane.sample, meter, crew.or_pipe(pipes.clone()))?)
+            }
             _ => None,
         };
         let (first, second) = (Mutex::new(First::Unopened), Mutex::new(None));

@@ -13,6 +13,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use crate::error::{Error, FileFault};
+use crate::peek::opened;
 use crate::span::Span;
 use genuma_work::Meter;
 
@@ -37,6 +38,9 @@ pub(crate) struct Source<M> {
     left: Option<u64>,
     /// Present for anything but a regular file: its other end is dropped when nobody needs the bytes any more.
     stop: Option<Arc<PipeReader>>,
+    /// What a pipe has to end with, and as many of its last bytes.
+    end: &'static [u8],
+    last: Vec<u8>,
 }
 
 impl<M: Deref<Target = Meter>> Source<M> {
@@ -61,18 +65,41 @@ impl<M: Deref<Target = Meter>> Source<M> {
                 }
                 file.seek(SeekFrom::Start(span.from.byte)).map_err(unreadable)?;
             }
-            return Ok(Source { file, meter, left: span.map(|span| span.bytes()), stop: None });
+            return Ok(Source {
+                file,
+                meter,
+                left: span.map(|span| span.bytes()),
+                stop: None,
+                end: &[],
+                last: Vec::new(),
+            });
         }
         let (Some(stop), None) = (stop, span) else {
             return Err(Error::file(path, FileFault::NotRegular));
         };
-        let file = if is_stdin(path) {
+        let file = if let Some(file) = opened(path).map_err(unreadable)? {
+            Ok(file)
+        } else if is_stdin(path) {
             io::stdin().as_fd().try_clone_to_owned().map(File::from)
         } else {
             let flags = OFlags::NONBLOCK.bits() as i32;
             OpenOptions::new().read(true).custom_flags(flags).open(path)
         };
-        Ok(Source { file: file.map_err(unreadable)?, meter, left: None, stop: Some(stop.clone()) })
+        let (file, stop) = (file.map_err(unreadable)?, Some(stop.clone()));
+        Ok(Source { file, meter, left: None, stop, end: &[], last: Vec::new() })
+    }
+
+    /// The same; if it is a pipe it is an error when it ends with anything else.
+    pub(crate) fn ending(self, end: &'static [u8]) -> Self {
+        Source { end: if self.stop.is_some() { end } else { &[] }, ..self }
+    }
+
+    /// Notes the last of what was read.
+    fn note(&mut self, read: &[u8]) {
+        let read = &read[read.len().saturating_sub(self.end.len())..];
+        let kept = self.end.len() - read.len();
+        self.last.drain(..self.last.len().saturating_sub(kept));
+        self.last.extend_from_slice(read);
     }
 
     /// The file itself.
@@ -116,7 +143,11 @@ impl<M: Deref<Target = Meter>> Read for Source<M> {
                     let what = "the file ends before the slice of it that is read";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
                 }
+                Ok(0) if !buf.is_empty() && self.last != self.end => {
+                    return Err(io::Error::other(FileFault::NoEnd));
+                }
                 Ok(n) => {
+                    self.note(&buf[..n]);
                     self.left = self.left.map(|left| left - n as u64);
                     self.meter.add_bytes(n as u64);
                     return Ok(n);

@@ -292,7 +292,8 @@ impl Pairing {
         let meter = self.options.meter.clone();
         let before = Cell::new(0);
         if let ReadLane::Aligned(aligned) = lane {
-            let reader = aligned::Reader::open(aligned, meter, Crew::exactly(inflaters));
+            let crew = Crew::exactly(inflaters).or_pipe(self.access.pipes.clone());
+            let reader = aligned::Reader::open(aligned, meter, crew);
             let made = reader.map_err(Halt::Failed).and_then(|reader| self.aligned(number, reader));
             return made.map_err(|halt| self.tell(halt));
         }

@@ -47,13 +47,13 @@ fn samples(text: &[u8]) -> BTreeSet<String> {
 }
 
 impl<M: Deref<Target = Meter>> Bam<M> {
-    /// Opens a file, at its first record. With that many threads that inflate, beside the caller's own.
+    /// Opens a file, at its first record.
     ///
     /// # Errors
     /// It cannot be read, is no BAM file, or has no end; its header is damaged.
-    pub(super) fn open(path: &Path, meter: M, inflaters: usize) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, meter: M, access: Access) -> Result<Self, Error> {
         check_end(path, &END)?;
-        let inflate = Inflate::open(path, meter, &Access { inflaters, ..Access::default() })?;
+        let inflate = Inflate::open(path, meter, &Access { end: &END, ..access })?;
         let mut bam =
             Bam { path: path.into(), inflate, rest: Vec::new(), records: 0, samples: BTreeSet::new() };
         if bam.bytes(MAGIC.len())? != MAGIC {
@@ -107,7 +107,12 @@ impl<M: Deref<Target = Meter>> Bam<M> {
 
     fn damaged(&self, damage: Damage) -> Error {
         let fault = match damage {
-            Damage::Io(source) => return Error::Read { path: self.path.clone(), source },
+            Damage::Io(source) => {
+                return match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
+                    Some(fault) => Error::file(&self.path, fault.clone()),
+                    None => Error::Read { path: self.path.clone(), source },
+                };
+            }
             Damage::Changed(at) => return Error::file(&self.path, FileFault::Changed(at)),
             Damage::Truncated => RecordFault::GzipTruncated,
             Damage::Corrupt(what) => RecordFault::GzipCorrupt(what),

@@ -1,7 +1,7 @@
 //! CRAM 3.0 and 3.1 (CRAM format specification): containers, each decoded by the thread that has it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, PipeReader};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -85,9 +85,14 @@ impl<M: Deref<Target = Meter>> Cram<M> {
     ///
     /// # Errors
     /// It cannot be read, is of another version, or its header is damaged.
-    pub(super) fn open(path: &Path, meter: M, genome: &Genome) -> Result<Self, Error> {
+    pub(super) fn open(
+        path: &Path,
+        meter: M,
+        genome: &Genome,
+        pipes: Option<&Arc<PipeReader>>,
+    ) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.into(), source };
-        let mut disk = BufReader::with_capacity(DISK_CHUNK, Source::open(path, None, meter, None)?);
+        let mut disk = BufReader::with_capacity(DISK_CHUNK, Source::open(path, None, meter, pipes)?);
         let head = disk.fill_buf().map_err(unreadable)?;
         if let &[b'C', b'R', b'A', b'M', major, minor, ..] = head
             && (major != 3 || minor > 1)

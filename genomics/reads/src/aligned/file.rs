@@ -2,19 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use flate2::{Decompress, FlushDecompress, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::bgzf;
 use crate::error::Error;
+use crate::peek::peek;
 use crate::source::is_regular;
 
 use super::genome::Genome;
 use super::tally::Tally;
 use super::{bam, cbq, cram, vbq};
+
+/// Bytes by which a file is known.
+const HEAD: u64 = 4096;
 
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,26 +32,50 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// By the first bytes of a file; `None` for any other.
+    /// By the first bytes of a file, or of a pipe as soon as there are some; `None` for any other. CBQ, VBQ and BQ are none in a pipe.
     pub(super) fn of(path: &Path) -> io::Result<Option<Format>> {
+        if !is_regular(path)? {
+            let head = peek(path, |head| Format::by(head).is_some())?;
+            let format = Format::by(&head).flatten();
+            return Ok(format.filter(|format| matches!(format, Format::Bam | Format::Cram)));
+        }
         let mut head = Vec::new();
-        let file = File::open(path)?;
-        Read::take(&file, bgzf::HEADER as u64).read_to_end(&mut head)?;
-        if head.starts_with(cram::MAGIC) {
-            return Ok(Some(Format::Cram));
-        }
-        if head.starts_with(cbq::MAGIC) {
-            return Ok(Some(Format::Cbq));
-        }
-        if head.starts_with(vbq::MAGIC) || head.starts_with(vbq::MAGIC_FIXED) {
-            return Ok(Some(Format::Vbq));
-        }
-        let mut content = Vec::new();
-        // What is damaged is told by whoever reads it.
-        let is_bgzf =
-            bgzf::block_size(&head).is_some() && bgzf::read_block(&file, 0, &mut content)?.is_some();
-        Ok((is_bgzf && content.starts_with(bam::MAGIC)).then_some(Format::Bam))
+        File::open(path)?.take(HEAD).read_to_end(&mut head)?;
+        Ok(Format::by(&head).flatten())
     }
+
+    /// That of a file that begins with such bytes, or none; nothing where these are too few to tell.
+    fn by(head: &[u8]) -> Option<Option<Format>> {
+        const MAGICS: [(&[u8], Format); 4] = [
+            (cram::MAGIC, Format::Cram),
+            (cbq::MAGIC, Format::Cbq),
+            (vbq::MAGIC, Format::Vbq),
+            (vbq::MAGIC_FIXED, Format::Vbq),
+        ];
+        if let Some((_, format)) = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)) {
+            return Some(Some(*format));
+        }
+        let begun = |magic: &[u8]| magic.starts_with(head);
+        if MAGICS.iter().any(|(magic, _)| begun(magic)) || (head.len() < bgzf::HEADER && begun_block(head)) {
+            return None;
+        }
+        if bgzf::block_size(head).is_none() {
+            return Some(None);
+        }
+        // What is damaged is told by whoever reads it.
+        let (mut content, mut inflater) = ([0; bam::MAGIC.len()], Decompress::new(false));
+        let inflated = inflater.decompress(&head[bgzf::HEADER..], &mut content, FlushDecompress::None);
+        match (inflated, inflater.total_out() as usize) {
+            (Ok(_), n) if n == content.len() => Some((content == bam::MAGIC).then_some(Format::Bam)),
+            (Ok(Status::Ok | Status::BufError), _) => None,
+            _ => Some(None),
+        }
+    }
+}
+
+/// Whether gzip may begin so.
+fn begun_block(head: &[u8]) -> bool {
+    [0x1f, 0x8b].iter().zip(head).all(|(a, b)| a == b)
 }
 
 /// A file of BAM, CRAM, CBQ, VBQ or BQ, and how its reads are taken.
@@ -97,12 +126,13 @@ impl Aligned {
         Aligned { path: path.into(), options, told: Told::default() }
     }
 
-    /// Whether a file is one of these, by its first bytes. Of what is no regular file, or cannot be read, nobody knows: that is for whoever reads it to tell.
+    /// Whether a file is one of these, by its first bytes, or a pipe is BAM or CRAM, which waits for them. Of what cannot be read nobody knows: that is for whoever
+    /// reads it to tell.
     pub fn is(path: &Path) -> bool {
-        is_regular(path).unwrap_or(false) && Format::of(path).is_ok_and(|format| format.is_some())
+        Format::of(path).is_ok_and(|format| format.is_some())
     }
 
-    /// Samples that its read groups are of, by its header.
+    /// Samples that its read groups are of, by its header; none of a pipe, of which nothing may be taken beforehand.
     ///
     /// # Errors
     /// It cannot be read, or its header is damaged.

@@ -1,14 +1,17 @@
 //! A file being read: by several workers, or by one thread for whoever wants its reads in a fixed order.
 
 use std::collections::BTreeSet;
+use std::io::PipeReader;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::batch::{Mate, PairBatch};
 use crate::error::{Error, FileFault};
+use crate::inflate::Access;
 use crate::packed_read::Packer;
+use crate::source::is_regular;
 use genuma_work::Meter;
 
 use super::bam::Bam;
@@ -24,9 +27,14 @@ use super::vbq::{self, Vbq};
 /// Templates that are handed on at once when all was read.
 const BATCH: usize = 1024;
 
-/// Threads that inflate a file, beside those that read it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Crew(usize);
+/// What a file is read with, beside the threads that read it.
+#[derive(Debug, Clone)]
+pub(crate) struct Crew {
+    /// Threads that inflate it.
+    inflaters: usize,
+    /// Where pipes are welcome: waiting for one ends when the other end of this is dropped.
+    pipes: Option<Arc<PipeReader>>,
+}
 
 impl Crew {
     /// Of each of `files` that `threads` read together: inflating is about a third of what there is to do with reads, and one thread more for a file gains nothing where
@@ -37,7 +45,12 @@ impl Crew {
 
     /// So many, if these are of use.
     pub(crate) fn exactly(threads: usize) -> Crew {
-        Crew(if threads < 2 { 0 } else { threads })
+        Crew { inflaters: if threads < 2 { 0 } else { threads }, pipes: None }
+    }
+
+    /// The same for a pipe as well.
+    pub(crate) fn or_pipe(self, pipes: Option<Arc<PipeReader>>) -> Crew {
+        Crew { pipes, ..self }
     }
 }
 
@@ -100,14 +113,19 @@ enum Records<M> {
 }
 
 impl<M: Deref<Target = Meter>> Records<M> {
-    fn open(of: &Aligned, meter: M, crew: Crew) -> Result<Self, Error> {
+    fn open(of: &Aligned, meter: M, crew: &Crew) -> Result<Self, Error> {
+        let pipes = crew.pipes.clone();
         Ok(match Format::of(&of.path) {
             Ok(Some(Format::Cram)) => {
-                Records::Cram(Box::new(Cram::open(&of.path, meter, &of.options.genome)?))
+                let genome = &of.options.genome;
+                Records::Cram(Box::new(Cram::open(&of.path, meter, genome, pipes.as_ref())?))
             }
             Ok(Some(Format::Cbq)) => Records::Cbq(Box::new(Cbq::open(&of.path, meter)?)),
             Ok(Some(Format::Vbq)) => Records::Vbq(Box::new(Vbq::open(&of.path, meter)?)),
-            _ => Records::Bam(Box::new(Bam::open(&of.path, meter, crew.0)?)),
+            _ => {
+                let access = Access { inflaters: crew.inflaters, pipes, ..Access::default() };
+                Records::Bam(Box::new(Bam::open(&of.path, meter, access)?))
+            }
         })
     }
 
@@ -155,7 +173,10 @@ impl<M: Deref<Target = Meter>> Records<M> {
 
 /// Samples that the read groups of a file are of.
 pub(super) fn samples(of: &Aligned) -> Result<BTreeSet<String>, Error> {
-    Ok(match Records::open(of, &Meter::default(), Crew(0))? {
+    if !is_regular(&of.path).map_err(|source| Error::Read { path: of.path.clone(), source })? {
+        return Ok(BTreeSet::new());
+    }
+    Ok(match Records::open(of, &Meter::default(), &Crew::exactly(0))? {
         Records::Bam(bam) => bam.samples,
         Records::Cram(cram) => cram.samples(),
         // They have no read groups.
@@ -165,14 +186,14 @@ pub(super) fn samples(of: &Aligned) -> Result<BTreeSet<String>, Error> {
 
 /// Looks at the end and the header of a file.
 pub(crate) fn check(of: &Aligned) -> Result<(), Error> {
-    Records::open(of, &Meter::default(), Crew(0)).map(drop)
+    Records::open(of, &Meter::default(), &Crew::exactly(0)).map(drop)
 }
 
 /// What the beginning of a file holds, up to so many bytes of records: its reads, their bases, the bytes that a copy takes of them, and the bytes of the file that they
 /// take. What cannot be read is told by whoever reads it.
 pub(crate) fn estimate(of: &Aligned, look: u64) -> Option<[u64; 4]> {
     let (path, meter) = (&of.path, Meter::default());
-    let mut file = Records::open(of, &meter, Crew(0)).ok()?;
+    let mut file = Records::open(of, &meter, &Crew::exactly(0)).ok()?;
     let (mut cut, mut tally, mut packer) = (Cut::default(), Tally::default(), Packer::default());
     let ([mut reads, mut bases, mut copied], mut looked) = ([0; 3], 0);
     let [mut seq, mut qual, mut packed] = <[Vec<u8>; 3]>::default();
@@ -196,7 +217,12 @@ pub(crate) fn estimate(of: &Aligned, look: u64) -> Option<[u64; 4]> {
 }
 
 fn waiting(of: &Aligned) -> Result<Mates, Error> {
-    let size = of.path.metadata().map_err(|source| Error::Read { path: of.path.clone(), source })?.len();
+    let unreadable = |source| Error::Read { path: of.path.clone(), source };
+    // Nobody knows how much there is in a pipe.
+    let size = match is_regular(&of.path).map_err(unreadable)? {
+        true => of.path.metadata().map_err(unreadable)?.len(),
+        false => u64::MAX,
+    };
     let folder = of.options.work.clone().unwrap_or_else(std::env::temp_dir);
     Ok(Mates::new(size, ROOM, &folder))
 }
@@ -293,7 +319,7 @@ impl<'a> Source<'a> {
         let mut state = lock(&self.file);
         // What is wrong with a file is met once.
         let mut file = match std::mem::replace(&mut state.file, File::Over) {
-            File::Unopened => Records::open(self.of, self.meter, self.crew)?,
+            File::Unopened => Records::open(self.of, self.meter, &self.crew)?,
             File::Open(file) => file,
             File::Over => return Ok(None),
         };
@@ -351,7 +377,7 @@ pub(crate) struct Reader<M> {
 impl<M: Deref<Target = Meter>> Reader<M> {
     pub(crate) fn open(of: &Aligned, meter: M, crew: Crew) -> Result<Self, Error> {
         let mates = if of.options.mates { Some(waiting(of)?) } else { None };
-        let file = Some(Records::open(of, meter, crew)?);
+        let file = Some(Records::open(of, meter, &crew)?);
         Ok(Reader {
             of: of.clone(),
             file,
