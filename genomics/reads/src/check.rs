@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::error::{Error, FileFault};
 use crate::fastq::{Stream, Terms};
 use crate::lane::{Lane, LaneFiles};
+use crate::pipe::is_stdin;
 use crate::pipeline::check_first_batch;
-use crate::source::is_stdin;
 use crate::span::Span;
 use genuma_work::Meter;
 

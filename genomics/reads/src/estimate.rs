@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::aligned::{self, Aligned};
 use crate::lane::{Lane, LaneFiles};
 use crate::packed_read::packed_bytes;
-use crate::source::is_regular;
+use crate::pipe::is_regular;
 use crate::span::{Offset, Span};
 
 /// Bytes of text that are looked at, of all files together, and of one at least and at most.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aligned::{Aligned, AlignedOptions, Tally};
 use crate::error::Error;
-use crate::source::{is_regular, is_stdin};
+use crate::pipe::{is_regular, is_stdin};
 use crate::span::Span;
 
 /// Sample number of the normal (germline) reads.

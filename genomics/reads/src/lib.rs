@@ -1,9 +1,9 @@
 //! Reads in. Modules in the order data flows through them.
 mod span;
 
-mod source;
+mod pipe;
 
-mod peek;
+mod source;
 
 mod bgzf;
 

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::lane::{Lane, LaneFiles, Slice};
-use crate::source::is_regular;
+use crate::pipe::is_regular;
 use crate::span::{Offset, Span};
 
 use text::Part;

@@ -13,22 +13,9 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use crate::error::{Error, FileFault};
-use crate::peek::opened;
+use crate::pipe::{is_regular, is_stdin, opened};
 use crate::span::Span;
 use genuma_work::Meter;
-
-/// Names the standard input in a list of files.
-const STDIN: &str = "-";
-
-/// Whether a file is the standard input.
-pub(crate) fn is_stdin(path: &Path) -> bool {
-    path == Path::new(STDIN)
-}
-
-/// Whether a file can be read again and has a length.
-pub(crate) fn is_regular(path: &Path) -> io::Result<bool> {
-    Ok(!is_stdin(path) && path.metadata()?.is_file())
-}
 
 /// An open file, or a stretch of one, that counts what is read from it.
 pub(crate) struct Source<M> {

@@ -23,8 +23,8 @@ use crate::check::refuse_copies;
 use crate::error::{Error, RecordFault};
 use crate::fastq::{BLOCK_BYTES, Block, Limit, Place, Record, Stream, Terms, check_mates};
 use crate::inflate::Access;
+use crate::pipe::{is_regular, is_stdin};
 use crate::read_batch::{ReadBatch, ReadRef};
-use crate::source::{is_regular, is_stdin};
 use genuma_work::Meter;
 
 /// Blocks that go round between a file's reader and the pairing.

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::error::{Error, FileFault};
-use crate::source::is_regular;
+use crate::pipe::is_regular;
 
 /// Looks whether a file ends with the mark of its format: what was cut off between two blocks would show in no other way, or after hours only. A file that is too short
 /// to have one is told by what it begins with. That of a pipe shows when it is read to it.

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bgzf;
 use crate::error::Error;
-use crate::peek::peek;
-use crate::source::is_regular;
+use crate::pipe::{is_regular, peek};
 
 use super::genome::Genome;
 use super::tally::Tally;

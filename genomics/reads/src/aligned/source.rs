@@ -11,7 +11,7 @@ use crate::batch::{Mate, PairBatch};
 use crate::error::{Error, FileFault};
 use crate::inflate::Access;
 use crate::packed_read::Packer;
-use crate::source::is_regular;
+use crate::pipe::is_regular;
 use genuma_work::Meter;
 
 use super::bam::Bam;

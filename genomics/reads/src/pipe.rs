@@ -1,4 +1,4 @@
-//! The first bytes of a pipe, which stay in it: what is in it decides how it is read, and it can be read once.
+//! What is a pipe, and its first bytes, which stay in it: what is in it decides how it is read, and it can be read once.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Seek};
@@ -14,7 +14,18 @@ use rustix::fs::{OFlags, fstatfs};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, tee};
 
-use crate::source::is_stdin;
+/// Names the standard input in a list of files.
+const STDIN: &str = "-";
+
+/// Whether a file is the standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new(STDIN)
+}
+
+/// Whether a file can be read again and has a length.
+pub(crate) fn is_regular(path: &Path) -> io::Result<bool> {
+    Ok(!is_stdin(path) && path.metadata()?.is_file())
+}
 
 /// Most bytes that are looked at.
 const MOST: usize = 4096;
