@@ -72,10 +72,14 @@ fn the_counter_allocates_no_more_than_it_is_given() {
     let repeated = random();
     let lanes =
         [lane(dir.path(), NORMAL, 10_000, random), lane(dir.path(), TUMOUR, 10_000, || repeated.clone())];
-    let reading = peak(|| {
-        let read = |(): &mut (), _: &_| Ok::<_, Error>(());
-        for_each_batch(&lanes, THREADS, &Meter::default(), || (), read).expect("read");
+    // How far one thread is ahead of the other varies.
+    let readings = [(); 5].map(|()| {
+        peak(|| {
+            let read = |(): &mut (), _: &_| Ok::<_, Error>(());
+            for_each_batch(&lanes, THREADS, &Meter::default(), || (), read).expect("read");
+        })
     });
+    let reading = readings.into_iter().max().expect("some");
     for memory in [least_memory(THREADS), 4 << 20, 16 << 20, 256 << 20] {
         let params = CountParams {
             k: 31,
