@@ -100,6 +100,14 @@ impl Error {
         Error::File { path: path.into(), fault }
     }
 
+    /// What the system said when a file was read, or what a reader below has to say of the file itself.
+    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
+        match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
+            Some(fault) => Error::file(path, fault.clone()),
+            None => Error::Read { path: path.into(), source },
+        }
+    }
+
     pub(crate) fn record(path: &Path, record: u64, fault: RecordFault) -> Self {
         Error::Record { path: path.into(), record, from: None, fault }
     }

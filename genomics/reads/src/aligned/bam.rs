@@ -107,12 +107,7 @@ impl<M: Deref<Target = Meter>> Bam<M> {
 
     fn damaged(&self, damage: Damage) -> Error {
         let fault = match damage {
-            Damage::Io(source) => {
-                return match source.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
-                    Some(fault) => Error::file(&self.path, fault.clone()),
-                    None => Error::Read { path: self.path.clone(), source },
-                };
-            }
+            Damage::Io(source) => return Error::reading(&self.path, source),
             Damage::Changed(at) => return Error::file(&self.path, FileFault::Changed(at)),
             Damage::Truncated => RecordFault::GzipTruncated,
             Damage::Corrupt(what) => RecordFault::GzipCorrupt(what),

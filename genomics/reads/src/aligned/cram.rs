@@ -214,9 +214,6 @@ fn decode(
 
 /// What is wrong with a container, or with the reference.
 fn wrong(path: &Path, first: u64, error: io::Error) -> Error {
-    if let Some(fault) = error.get_ref().and_then(|inner| inner.downcast_ref::<FileFault>()) {
-        return Error::file(path, fault.clone());
-    }
     let said = error.to_string();
     if said.starts_with("reference sequence checksum mismatch") {
         return Error::file(path, FileFault::ReferenceDiffers { record: first });
@@ -225,7 +222,7 @@ fn wrong(path: &Path, first: u64, error: io::Error) -> Error {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
             Error::record(path, first, RecordFault::Corrupt(said))
         }
-        _ => Error::Read { path: path.into(), source: error },
+        _ => Error::reading(path, error),
     }
 }
 
