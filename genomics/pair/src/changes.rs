@@ -18,7 +18,7 @@ const STEPS: usize = 2 * segments::STEPS;
 pub const LEAST: u32 = 4;
 /// Most changes that are looked at, every other one or less of them if there are more: they tell the purity to a hundredth.
 const MOST: usize = 2_000;
-/// Shares of the changes that only a part of the tumour's cells have: whichever fits. Shares of the others that are older than copies of their allele, where it has
+/// Shares of the changes that only a part of the tumour's cells have: whichever fits, few being likelier. Shares of the others that are older than copies of their allele, where it has
 /// several: whichever fits and is not far from half, as a genome may have been doubled early or late. And of those that are none or are where copies are not known.
 const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
 const OLDER: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 0.98];
