@@ -149,6 +149,14 @@ fn memory_that_is_refused() {
         }
     }
     assert!(refused > 0);
+    // Whatever is left for the first thread's stack when it begins: some limits leave less than that.
+    let sweep = "for kib in $(seq 80000 200 320000); do (ulimit -v $kib; exec \"$GENUMA\" --version >/dev/null 2>>said); echo $?; done \
+                 | sort | uniq -c";
+    let ended = shell(&folder, sweep);
+    let codes: Vec<&str> = ended.stdout.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    assert_eq!(codes, ["0", "1"], "{}", ended.stdout);
+    let said = std::fs::read_to_string(folder.join("said")).expect("words");
+    assert!(said.contains("refuses 512 KiB of memory"), "{said}");
 }
 
 #[test]
