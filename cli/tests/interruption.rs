@@ -168,10 +168,9 @@ fn a_run_killed_in_a_partition_goes_on_with_it() {
 fn an_interrupted_run_says_what_it_keeps() {
     let (out, said) = ended_in("recruit", Signal::INT, Some(130));
     assert_no_results(&out);
-    assert!(
-        said.lines().last().is_some_and(|l| l.contains("interrupted") && l.contains("--resume")),
-        "{said}"
-    );
+    // Other threads go on until the process ends, so a line of theirs may follow.
+    let word = said.lines().find(|line| line.contains("interrupted")).unwrap_or_default();
+    assert!(word.contains("--resume"), "{said}");
     let mut left = names(&out.join(".work"));
     // What recruiting has begun is there or not, as the signal came; it is made anew.
     left.retain(|name| name != "recruit.bins");
