@@ -158,7 +158,7 @@ fn a_count_is_killed_and_taken_up_until_it_is_done() {
 fn an_interrupted_count_says_what_it_keeps() {
     let (folder, mut left, said) = ended_at("interrupted", Signal::INT, |_, work| in_bins(work));
     // Other threads go on until the process ends, so a line of theirs may follow.
-    let word = said.lines().find(|line| line.contains("interrupted")).unwrap_or_default();
+    let word = said.lines().find(|line| line.contains("warning: interrupted")).unwrap_or_default();
     assert!(word.contains(WORK) && word.contains("--resume"), "{said}");
     // What counting has begun is there or not, as the signal came; it is made anew.
     left.retain(|name| name != "count.bins");

@@ -169,7 +169,7 @@ fn an_interrupted_run_says_what_it_keeps() {
     let (out, said) = ended_in("recruit", Signal::INT, Some(130));
     assert_no_results(&out);
     // Other threads go on until the process ends, so a line of theirs may follow.
-    let word = said.lines().find(|line| line.contains("interrupted")).unwrap_or_default();
+    let word = said.lines().find(|line| line.contains("warning: interrupted")).unwrap_or_default();
     assert!(word.contains("--resume"), "{said}");
     let mut left = names(&out.join(".work"));
     // What recruiting has begun is there or not, as the signal came; it is made anew.
