@@ -1,5 +1,6 @@
 //! The shares of reads that the tumour's own changes have, and what they say of how pure it is.
 
+use crate::others::{Beside, Others, seen};
 use crate::segments::{self, Draws, Place, Segment};
 use crate::states::State;
 
@@ -10,6 +11,8 @@ pub struct Change {
     pub place: Place,
     /// Molecules of the tumour without and with it.
     pub molecules: [u32; 2],
+    /// Molecules of the normal, all without it.
+    pub normal: u32,
 }
 
 /// Shares of reads that are told apart: 0 to 1 in so many steps.
@@ -31,6 +34,10 @@ struct Own {
     logs: Vec<f32>,
     /// How likely it is of any share.
     any: f64,
+    /// How likely the normal has it, too.
+    inherited: f64,
+    /// How likely it would have been seen, were it of another person ([`Others::foreign`]).
+    seen: [f64; 2],
     segment: Option<usize>,
     weight: f64,
 }
@@ -38,14 +45,21 @@ struct Own {
 /// The tumour's own changes.
 pub struct Changes {
     all: Vec<Own>,
-    /// How many of them there are.
+    others: Others,
+    /// How many of them there are, without those that are reckoned to be none.
     pub count: u64,
 }
 
 impl Changes {
     /// With where they lie among segments, which are in the order of the genome. Two sides of one place are a root of so many bases apart. The variance of their
     /// shares is `varies` times the largest there is.
-    pub fn of(changes: &[Change], segments: &[Segment], bases: u32, varies: f64) -> Changes {
+    pub fn of(
+        changes: &[Change],
+        beside: &Beside<'_>,
+        segments: &[Segment],
+        bases: u32,
+        varies: f64,
+    ) -> Changes {
         let mut changes: Vec<&Change> =
             changes.iter().filter(|change| change.molecules[1] >= LEAST).collect();
         changes.sort_unstable_by_key(|change| (change.place, change.molecules));
@@ -62,7 +76,11 @@ impl Changes {
                 1.0 / (1.0 + like(i.checked_sub(1)) + like(Some(i + 1)))
             })
             .collect();
-        let count = weights.iter().sum::<f64>().round() as u64;
+        let others = Others::of(&changes, beside);
+        let foreign = others.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |best| best.0);
+        let own =
+            changes.iter().zip(&weights).map(|(change, weight)| weight * (1.0 - others.inherited(change)));
+        let count = (own.sum::<f64>() * (1.0 - foreign)).round() as u64;
         let each = changes.len().div_ceil(MOST).max(1);
         let chosen = || changes.iter().zip(&weights).step_by(each);
         let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
@@ -72,15 +90,20 @@ impl Changes {
                 let logs = logs_of(change.molecules, &draws);
                 let any = logs.iter().map(|log| f64::from(*log).exp()).sum::<f64>() / logs.len() as f64;
                 let segment = segment_of(change.place, segments);
-                Own { logs, any, segment, weight: *weight * each as f64 }
+                let inherited = others.inherited(change);
+                let seen = others.foreign.map(|(share, _)| seen(change.molecules.iter().sum(), share));
+                Own { logs, any, inherited, seen, segment, weight: *weight * each as f64 }
             })
             .collect();
-        Changes { all, count }
+        Changes { all, others, count }
     }
 
     /// How likely their shares are in a tumour of some purity whose segments are in these states; `usual` are states of those that are in none.
     pub fn log(&self, purity: f64, states: &[&State], usual: &[(&State, f64)]) -> f64 {
         let of_each: Vec<Kinds> = states.iter().map(|state| kinds(purity, state)).collect();
+        // Another person's cells have two copies of everything: where the tumour has few they are more of the reads.
+        let deep: f64 = usual.iter().map(|(state, weight)| weight * depth(purity, state)).sum();
+        let scarce: Vec<f64> = states.iter().map(|state| deep / depth(purity, state)).collect();
         let mut anywhere = Kinds::default();
         for (state, weight) in usual {
             let weighted =
@@ -90,18 +113,27 @@ impl Changes {
                 .zip(kinds(purity, state))
                 .for_each(|(all, kinds)| all.extend(weighted(kinds)));
         }
-        let mut sums = [[0.0; OLDER.len()]; SUBCLONAL.len()];
+        let mut sums = vec![[[0.0; OLDER.len()]; SUBCLONAL.len()]; self.others.shares.len()];
         for own in &self.all {
             let kinds = own.segment.map_or(&anywhere, |segment| &of_each[segment]);
             let chance = |kinds: &Vec<(f64, f64)>| -> f64 {
                 kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum()
             };
-            let [older, later, partly] = kinds.each_ref().map(chance);
-            for (sums, part) in sums.iter_mut().zip(SUBCLONAL) {
-                for (sum, old) in sums.iter_mut().zip(OLDER) {
-                    let clonal = old * older + (1.0 - old) * later;
-                    let chance = (1.0 - part) * clonal + part * partly;
-                    *sum += own.weight * ((1.0 - ANY) * chance + ANY * own.any).max(1e-12).ln();
+            let [older, later, partly, inherited] = kinds.each_ref().map(chance);
+            let scarce = own.segment.map_or(1.0, |segment| scarce[segment]);
+            let foreign = self.others.foreign.iter().zip(own.seen);
+            let foreign = foreign.map(|((share, weight), seen)| weight * seen * own.at(share * scarce).exp());
+            let foreign: f64 = foreign.sum();
+            for (sums, (share, _)) in sums.iter_mut().zip(&self.others.shares) {
+                let other = share * foreign + (1.0 - share) * own.inherited * inherited;
+                let own_share = (1.0 - share) * (1.0 - own.inherited);
+                for (sums, part) in sums.iter_mut().zip(SUBCLONAL) {
+                    for (sum, old) in sums.iter_mut().zip(OLDER) {
+                        let clonal = old * older + (1.0 - old) * later;
+                        let chance = (1.0 - part) * clonal + part * partly;
+                        let chance = own_share * ((1.0 - ANY) * chance + ANY * own.any) + other;
+                        *sum += own.weight * chance.max(1e-12).ln();
+                    }
                 }
             }
         }
@@ -112,8 +144,12 @@ impl Changes {
         };
         // As a Beta(1, 4) has it: a fifth on average. Where few changes leave it open they are not taken for those of a part of a purer tumour.
         let fewer = |part: f64| 3.0 * (1.0 - part).ln();
-        let all = sums.into_iter().zip(SUBCLONAL);
-        all.map(|(sums, part)| with_prior(sums) + fewer(part)).fold(f64::NEG_INFINITY, f64::max)
+        let of_parts = |sums: [[f64; OLDER.len()]; SUBCLONAL.len()]| {
+            let all = sums.into_iter().zip(SUBCLONAL);
+            all.map(|(sums, part)| with_prior(sums) + fewer(part)).fold(f64::NEG_INFINITY, f64::max)
+        };
+        let all = sums.into_iter().zip(&self.others.shares);
+        all.map(|(sums, (_, prior))| of_parts(sums) + prior).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -145,13 +181,21 @@ fn segment_of(place: Place, segments: &[Segment]) -> Option<usize> {
     (segments[i].place.0 == contig).then_some(i)
 }
 
-/// Shares of reads that changes may have, and how likely each is: of those older than copies of their allele, of later ones, and of those of some of the cells.
-type Kinds = [Vec<(f64, f64)>; 3];
+/// Shares of reads that changes may have, and how likely each is: of those older than copies of their allele, of later ones, of those of some of the cells, and of
+/// inherited alleles.
+type Kinds = [Vec<(f64, f64)>; 4];
 
-/// Those in a state: in all copies of an allele where they are older than these, or in one; and in one of some of the cells.
+/// How many copies there are in all cells, healthy ones among them, on average.
+fn depth(purity: f64, state: &State) -> f64 {
+    (purity * state.copies.iter().sum::<f64>() + 2.0 * (1.0 - purity)).max(1e-9)
+}
+
+/// Those in a state: in all copies of an allele where they are older than these, or in one; in one of some of the cells; and of inherited ones in all copies and in
+/// healthy cells.
 fn kinds(purity: f64, state: &State) -> Kinds {
     let [a, b] = state.copies;
-    let each = purity / (purity * (a + b) + 2.0 * (1.0 - purity)).max(1e-9);
+    let depth = depth(purity, state);
+    let each = purity / depth;
     let with = |copies: f64, weight: f64| (each * copies, weight);
     // Of two alleles with several copies each has half of what is older. Some are of a time between.
     let [older, later] = if a < 1.5 {
@@ -161,5 +205,6 @@ fn kinds(purity: f64, state: &State) -> Kinds {
         [older, vec![with(1.0, 0.9), with(a / 2.0 + 0.5, 0.1)]]
     };
     let parts = (1..=PARTS).map(|i| (each * i as f64 / (PARTS as f64 + 0.7), 1.0 / PARTS as f64)).collect();
-    [older, later, parts]
+    let inherited = [a, b].map(|copies| ((purity * copies + 1.0 - purity) / depth, 0.5)).to_vec();
+    [older, later, parts, inherited]
 }

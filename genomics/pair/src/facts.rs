@@ -7,6 +7,7 @@ use crate::coverage::Covered;
 use crate::depths::{Deep, deep};
 use crate::identity::Identity;
 use crate::mixture::{Contamination, Known, contamination};
+use crate::others::Beside;
 use crate::roots::{RootTally, Site};
 use crate::sampled::{Sampled, Shape};
 use crate::segments::Place;
@@ -45,12 +46,19 @@ pub struct Looked {
     het: Vec<Site>,
     /// Sites where only the tumour has an allele.
     changed: Vec<Site>,
+    /// Sites where the normal has one allele, and two, by its molecules: of as many as those were found among.
+    zygosities: Vec<[f64; 2]>,
+    /// Share of the sites at which the normal has two alleles.
+    heterozygosity: f64,
     /// How deep both samples are at roots of single places.
     deep: Vec<Deep>,
 }
 
 /// Molecules at a place from which one that differs alone is wrong.
 const KNOWN: f64 = 5.0;
+
+/// Places by which it is known how deep the tumour is.
+const DEPTHS: usize = 1_000;
 
 /// How often shares that depend on each other are found anew at most, and what they differ by at most when that is done.
 const ROUNDS: usize = 5;
@@ -118,7 +126,15 @@ impl Looked {
             coverage,
             tumour: None,
         };
-        Looked { facts, shape: sampled.shape(), het: tally.het(), changed, deep: deep(sampled, each[0]) }
+        Looked {
+            facts,
+            shape: sampled.shape(),
+            het: tally.het(),
+            changed,
+            zygosities: tally.zygosities(),
+            heterozygosity: tally.heterozygosity(each[0]),
+            deep: deep(sampled, each[0]),
+        }
     }
 
     /// Roots of which it helps to know where they stand.
@@ -135,15 +151,26 @@ impl Looked {
             .changed
             .iter()
             .zip(places.by_ref())
-            .map(|(site, place)| Change { place, molecules: site.tumour })
+            .map(|(site, place)| Change { place, molecules: site.tumour, normal: site.normal[0] })
             .collect();
         let deep: Vec<(Deep, Place)> = self.deep.iter().copied().zip(places).collect();
+        // Where there are many molecules of the normal there may be copies of the place.
+        let usual = self.facts.coverage[0].depth;
+        let single =
+            |site: &&Site| (0.6..1.2).contains(&(f64::from(site.normal[0] + site.normal[1]) / usual));
+        let single = self.het.iter().filter(single).take(DEPTHS);
+        let depths: Vec<u32> = single.map(|site| site.tumour.iter().sum()).collect();
         let seen = tumour::Seen {
             het: &het,
             deep: &deep,
             changes: changes.unwrap_or(&changed),
-            called: changes.is_some(),
-            usual: self.facts.coverage[0].depth,
+            beside: Beside {
+                zygosities: if changes.is_some() { &[] } else { &self.zygosities },
+                het: self.heterozygosity,
+                foreign: self.facts.contamination[1].map(|found| found.share),
+                depths: &depths,
+            },
+            usual,
             bases: self.shape.bases,
         };
         PairFacts {

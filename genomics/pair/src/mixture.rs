@@ -31,7 +31,7 @@ const FINE: u32 = 4;
 const COARSE: [f64; 7] = [0.0, 0.008, 0.02, 0.04, 0.08, 0.13, 0.2];
 /// How many sites there are, over those where the sample has two alleles, at which the other person has one of two alleles that this one lacks, and at which
 /// both are.
-const FOREIGN: [f64; 2] = [0.65, 0.175];
+pub(crate) const FOREIGN: [f64; 2] = [0.65, 0.175];
 /// How far that may be from there: standard deviations of the logarithms, and how many of these are tried.
 const VARIES: [f64; 2] = [0.08, 0.15];
 const DENSER: [f64; 3] = [-1.4, 0.0, 1.4];

@@ -114,16 +114,33 @@ pub struct Site {
 
 /// The sites of the smallest hashes.
 #[derive(Debug, Clone, Default)]
-struct Kept(BinaryHeap<Site>);
+struct Kept {
+    sites: BinaryHeap<Site>,
+    /// How many there were.
+    all: u64,
+}
 
 impl Kept {
     fn put(&mut self, site: Site) {
-        if self.0.len() < KEPT {
-            self.0.push(site);
-        } else if self.0.peek().is_some_and(|last| site < *last) {
-            self.0.pop();
-            self.0.push(site);
+        self.all += 1;
+        if self.sites.len() < KEPT {
+            self.sites.push(site);
+        } else if self.sites.peek().is_some_and(|last| site < *last) {
+            self.sites.pop();
+            self.sites.push(site);
         }
+    }
+
+    /// In an order of their own.
+    fn sorted(&self) -> Vec<Site> {
+        let mut sites: Vec<Site> = self.sites.iter().copied().collect();
+        sites.sort_unstable();
+        sites
+    }
+
+    /// Share of them that are kept.
+    fn share(&self) -> f64 {
+        self.sites.len() as f64 / f64::max(self.all as f64, 1.0)
     }
 }
 
@@ -406,19 +423,22 @@ impl RootTally {
 
     /// Sites where the normal has two alleles, in an order of their own.
     pub fn het(&self) -> Vec<Site> {
-        sorted(&self.het)
+        self.het.sorted()
     }
 
     /// Sites where the tumour has an allele, the second, that the normal lacks or has in few reads.
     pub fn changed(&self) -> Vec<Site> {
-        sorted(&self.changed)
+        self.changed.sorted()
     }
-}
 
-fn sorted(kept: &Kept) -> Vec<Site> {
-    let mut sites: Vec<Site> = kept.0.iter().copied().collect();
-    sites.sort_unstable();
-    sites
+    /// Sites at which the normal has one allele and at which it has two, by its molecules there; as many as belong to [`Self::changed`], which may be a part of all.
+    pub fn zygosities(&self) -> Vec<[f64; 2]> {
+        let kept = self.changed.share();
+        let each = self.alleles.iter().enumerate().map(|(depth, &[one, two, _])| {
+            [one as f64 * kept, two as f64 * kept / seen_as_two(depth as u32).max(0.1)]
+        });
+        each.collect()
+    }
 }
 
 /// Share of the tumour's reads, one in so many, from which another allele is no error and not of few cells.

@@ -10,6 +10,7 @@ use crate::changes::{Change, Changes};
 use crate::depths::Deep;
 use crate::fit::{Fit, Model};
 use crate::interval::Estimate;
+use crate::others::Beside;
 use crate::roots::Site;
 use crate::segments::{Balances, Place, segments, varies};
 
@@ -56,8 +57,8 @@ pub struct Seen<'a> {
     pub deep: &'a [(Deep, Place)],
     /// The tumour's own changes.
     pub changes: &'a [Change],
-    /// Whether a call has found these, which counts their molecules better than roots do.
-    pub called: bool,
+    /// What there may be among them.
+    pub beside: Beside<'a>,
     /// Reads of the normal that cover a place.
     pub usual: f64,
     /// Bases of a root.
@@ -125,14 +126,16 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     let deepest = het.iter().map(|(site, _)| site.tumour[0] + site.tumour[1]).max().unwrap_or(0);
     let mut balances = Balances::new(deepest as usize, varies);
     let parts = segments(&het, seen.deep, &mut balances, seen.bases);
-    let changes =
-        Changes::of(seen.changes, &parts, seen.bases, if seen.called { CALLED } else { COUNTED * varies });
+    // A call counts molecules better than roots do.
+    let called = seen.beside.zygosities.is_empty();
+    let own_varies = if called { CALLED } else { COUNTED * varies };
+    let changes = Changes::of(seen.changes, &seen.beside, &parts, seen.bases, own_varies);
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= SITES;
     let none = |why: &str| Clone { changes: changes.count, segments: parts.len() as u64, ..none(why) };
-    let no_changes = Changes::of(&[], &parts, seen.bases, 0.0);
+    let no_changes = Changes::of(&[], &seen.beside, &parts, seen.bases, 0.0);
     let model = Model::new(
         &parts,
-        if changes.count < CHANGES[usize::from(!seen.called)] { &no_changes } else { &changes },
+        if changes.count < CHANGES[usize::from(!called)] { &no_changes } else { &changes },
     );
     let kinds = model.best();
     let Some(best) = kinds.first().copied() else { return none("nothing to look at") };
@@ -261,16 +264,23 @@ mod tests {
                 let with = if i % older == 0 { copies[0].max(1) } else { 1 };
                 let mean = DEPTH * purity * f64::from(with) / 2.0;
                 let [with, without] = [mean, DEPTH * all / 2.0 - mean].map(|mean| random.poisson(mean));
-                made.changes
-                    .push(Change { place: Some((contig, 1_000 * i + 500)), molecules: [without, with] });
+                made.changes.push(Change {
+                    place: Some((contig, 1_000 * i + 500)),
+                    molecules: [without, with],
+                    normal: 14,
+                });
             }
         }
         made
     }
 
     fn told(made: &Made) -> Clone {
+        told_beside(made, Beside { zygosities: &[], het: 0.001, foreign: None, depths: &[] })
+    }
+
+    fn told_beside(made: &Made, beside: Beside<'_>) -> Clone {
         let Made { het, deep, changes } = made;
-        clone(&Seen { het, deep, changes, called: true, usual: 14.0, bases: 29 })
+        clone(&Seen { het, deep, changes, beside, usual: 14.0, bases: 29 })
     }
 
     #[track_caller]
@@ -314,6 +324,43 @@ mod tests {
         assert!(found.word.contains("too few changes"), "{}", found.word);
         // No tumour at all.
         assert_eq!(told(&made(&even, 0.0, 1_000, 0, 23)).purity, None);
+    }
+
+    /// Half of what looks as changes are alleles of another person or of the normal.
+    #[test]
+    fn what_is_no_change_does_not_tell_purity() {
+        let mut random = Random(31);
+        let with = |shares: [f64; 2], normal: u32, random: &mut Random| {
+            let mut made = made(&[[1, 1]; 8], 0.7, 1_000, 30, 32);
+            let mut at = 0;
+            while at < 240 {
+                let reads = 14.0 * shares[usize::from(random.chance() < 175.0 / 825.0)];
+                let molecules = [random.poisson(14.0 - reads), random.poisson(reads)];
+                if molecules[1] >= 4 {
+                    made.changes.push(Change {
+                        place: Some((at % 8, 1_000 * (at / 8) + 250)),
+                        molecules,
+                        normal,
+                    });
+                    at += 1;
+                }
+            }
+            made
+        };
+        let none = Beside { zygosities: &[], het: 0.001, foreign: None, depths: &[] };
+        let foreign = with([0.1, 0.2], 14, &mut random);
+        let share = Estimate { value: 0.2, low: 0.18, high: 0.22 };
+        let beside = Beside { foreign: Some(share), depths: &[14], ..none };
+        let inherited = with([0.5, 0.5], 8, &mut random);
+        let mut zygosities = [[0.0; 2]; 15];
+        (zygosities[8], zygosities[14]) = ([20_000.0, 240.0 * 128.0], [1_000_000.0, 1_000.0]);
+        let unseen = Beside { zygosities: &zygosities, ..none };
+        for (what, made, beside) in [("foreign", foreign, beside), ("inherited", inherited, unseen)] {
+            let off = |found: &Clone| found.purity.map_or(1.0, |purity| (purity.value - 0.7).abs());
+            let (known, unknown) = (told_beside(&made, beside), told(&made));
+            assert_about(known.purity, 0.7, 0.06, what);
+            assert!(off(&unknown) > 0.1, "{what}: {unknown:?}");
+        }
     }
 
     /// Whether changes came before a genome was doubled or afterwards does not show in the purity that is told.

@@ -111,7 +111,7 @@ impl Portrait {
                 let (support, at) = (own(event, tumour), position(&event.calls[0].change));
                 // Without a reference changes lie on contigs of their own.
                 let place = reference.map(|_| (at.0 as u32, at.1 as u32));
-                changes::Change { place, molecules: [support.reference, support.alternative] }
+                changes::Change { place, molecules: [support.reference, support.alternative], normal: 0 }
             })
             .collect();
         let pair = counts.looked.get(tumour).map(|looked| {
