@@ -26,6 +26,9 @@ const MOST: usize = 2_000;
 const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
 const OLDER: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 0.98];
 const ANY: f64 = 0.03;
+/// How likely anything is at least, and what a product of such is before its logarithm is taken.
+const LEAST_CHANCE: f64 = 1e-12;
+const SMALL: f64 = 1e-250;
 /// Shares of the cells, in such parts of that of all.
 const PARTS: usize = 8;
 
@@ -85,7 +88,7 @@ impl Changes {
         let chosen = || changes.iter().zip(&weights).step_by(each);
         let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
         let draws = Draws::new(deepest as usize, varies);
-        let all = chosen()
+        let mut all: Vec<Own> = chosen()
             .map(|(change, weight)| {
                 let logs = logs_of(change.molecules, &draws);
                 let any = logs.iter().map(|log| f64::from(*log).exp()).sum::<f64>() / logs.len() as f64;
@@ -95,6 +98,7 @@ impl Changes {
                 Own { logs, any, inherited, seen, segment, weight: *weight * each as f64 }
             })
             .collect();
+        all.sort_by(|a, b| a.weight.total_cmp(&b.weight));
         Changes { all, others, count }
     }
 
@@ -114,28 +118,41 @@ impl Changes {
                 .for_each(|(all, kinds)| all.extend(weighted(kinds)));
         }
         let mut sums = vec![[[0.0; OLDER.len()]; SUBCLONAL.len()]; self.others.shares.len()];
-        for own in &self.all {
-            let kinds = own.segment.map_or(&anywhere, |segment| &of_each[segment]);
-            let chance = |kinds: &Vec<(f64, f64)>| -> f64 {
-                kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum()
-            };
-            let [older, later, partly, inherited] = kinds.each_ref().map(chance);
-            let scarce = own.segment.map_or(1.0, |segment| scarce[segment]);
-            let foreign = self.others.foreign.iter().zip(own.seen);
-            let foreign = foreign.map(|((share, weight), seen)| weight * seen * own.at(share * scarce).exp());
-            let foreign: f64 = foreign.sum();
-            for (sums, (share, _)) in sums.iter_mut().zip(&self.others.shares) {
-                let other = share * foreign + (1.0 - share) * own.inherited * inherited;
-                let own_share = (1.0 - share) * (1.0 - own.inherited);
-                for (sums, part) in sums.iter_mut().zip(SUBCLONAL) {
-                    for (sum, old) in sums.iter_mut().zip(OLDER) {
-                        let clonal = old * older + (1.0 - old) * later;
-                        let chance = (1.0 - part) * clonal + part * partly;
-                        let chance = own_share * ((1.0 - ANY) * chance + ANY * own.any) + other;
-                        *sum += own.weight * chance.max(1e-12).ln();
+        // One logarithm of the product of many: of those that count alike.
+        for alike in self.all.chunk_by(|a, b| a.weight == b.weight) {
+            let weight = alike[0].weight;
+            let mut products = vec![[[1.0f64; OLDER.len()]; SUBCLONAL.len()]; sums.len()];
+            for own in alike {
+                let kinds = own.segment.map_or(&anywhere, |segment| &of_each[segment]);
+                let chance = |kinds: &Vec<(f64, f64)>| -> f64 {
+                    kinds.iter().map(|(share, weight)| weight * own.at(*share).exp()).sum()
+                };
+                let [older, later, partly, inherited] = kinds.each_ref().map(chance);
+                let scarce = own.segment.map_or(1.0, |segment| scarce[segment]);
+                let foreign = self.others.foreign.iter().zip(own.seen).filter(|(_, seen)| *seen > 0.0);
+                let foreign =
+                    foreign.map(|((share, weight), seen)| weight * seen * own.at(share * scarce).exp());
+                let foreign: f64 = foreign.sum();
+                for ((products, sums), (share, _)) in
+                    products.iter_mut().zip(&mut sums).zip(&self.others.shares)
+                {
+                    let other = share * foreign + (1.0 - share) * own.inherited * inherited + LEAST_CHANCE;
+                    let own_share = (1.0 - share) * (1.0 - own.inherited);
+                    for ((products, sums), part) in products.iter_mut().zip(sums).zip(SUBCLONAL) {
+                        for ((product, sum), old) in products.iter_mut().zip(sums).zip(OLDER) {
+                            let clonal = old * older + (1.0 - old) * later;
+                            let chance = (1.0 - part) * clonal + part * partly;
+                            *product *= own_share * ((1.0 - ANY) * chance + ANY * own.any) + other;
+                            if *product < SMALL {
+                                *sum += weight * product.ln();
+                                *product = 1.0;
+                            }
+                        }
                     }
                 }
             }
+            let each = sums.iter_mut().flatten().flatten().zip(products.iter().flatten().flatten());
+            each.for_each(|(sum, product)| *sum += weight * product.ln());
         }
         let with_prior = |sums: [f64; OLDER.len()]| {
             // As a Beta(3, 3) has it: half is the likeliest, and few genomes have no such change or nothing else.

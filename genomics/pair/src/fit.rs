@@ -2,11 +2,14 @@
 //!
 //! A segment in which tumour cells have `n` copies, `b` of the rarer allele, is `d (p n + 2 (1 - p)) / 2` times as deep as the normal, and a share `(p b + 1 - p) / (p n + 2 (1 - p))`
 //! of its reads has that allele, where `p` is the share of tumour cells and `d` the ratio of depths at two copies (ASCAT, Van Loo 2010; ABSOLUTE, Carter 2012). Each segment is in some
-//! state, more likely in a usual one; all of them in those of a genome that was doubled as a whole, or in those of one that was not.
+//! state, more likely in a usual one; all of them in those of a genome that changed bit by bit, of one that was doubled as a whole, or of one with a large subclone, of which
+//! the part of the cells is the same everywhere. A doubled genome and one with a subclone of half of the cells look alike: which it is then is what is likelier beforehand.
+
+use std::ops::Range;
 
 use crate::changes::Changes;
 use crate::segments::{Balance, STEPS, Segment};
-use crate::states::{State, partly, whole};
+use crate::states::{State, partly, subclones, whole};
 
 /// Purities that are looked at, from and to.
 pub const PURITY: [f64; 2] = [0.05, 1.0];
@@ -15,6 +18,11 @@ const PLOIDY: [f64; 2] = [1.1, 6.5];
 /// How likely a genome is to be doubled and yet explained about as well without. One that has not lost alleles before looks as one of less purity that was
 /// not doubled, and few have not: of those that have, segments say enough to make up for it.
 const DOUBLED: f64 = 0.01;
+/// How likely a genome is to have a large subclone, and how likely a segment of such a one is to be in two states.
+const SUBCLONE: f64 = 0.1;
+const LARGE: f64 = 0.3;
+/// Differences in log-likelihood beyond which a state does not count beside another.
+const UNSEEN: f64 = 20.0;
 /// How likely a segment is to be in no state that is known.
 const ODD: f64 = 1e-4;
 /// What depths of segments are off beyond chance: one of these, whichever fits.
@@ -48,8 +56,43 @@ pub struct Model<'a> {
     /// Of all segments.
     mean: f64,
     weight: f64,
-    whole: Vec<State>,
-    all: Vec<State>,
+    /// Those of all genomes, and of those with a large subclone of each size.
+    states: Vec<State>,
+    common: Range<usize>,
+    subclones: Vec<Range<usize>>,
+}
+
+/// Some of the states: which of them is the likeliest, the logarithm of how likely, and how likely all are beside it.
+#[derive(Clone, Copy)]
+struct Likely {
+    best: usize,
+    log: f64,
+    sum: f64,
+}
+
+impl Likely {
+    /// Of states with these logarithms.
+    fn of(logs: impl Iterator<Item = (usize, f64)> + Clone) -> Likely {
+        let none = (0, f64::NEG_INFINITY);
+        let (best, most) = logs.clone().fold(none, |a, b| if b.1 > a.1 { b } else { a });
+        let near = logs.map(|(_, log)| log - most).filter(|less| *less > -UNSEEN);
+        Likely { best, log: most, sum: near.map(f64::exp).sum() }
+    }
+
+    fn times(self, log: f64) -> Likely {
+        Likely { log: self.log + log, ..self }
+    }
+
+    /// Of either.
+    fn or(self, other: Likely) -> Likely {
+        let (more, less) = if self.log >= other.log { (self, other) } else { (other, self) };
+        Likely { sum: more.sum + less.sum * (less.log - more.log).exp(), ..more }
+    }
+
+    /// Logarithm of how likely all are.
+    fn all(self) -> f64 {
+        self.log + self.sum.ln()
+    }
 }
 
 impl<'a> Model<'a> {
@@ -58,66 +101,73 @@ impl<'a> Model<'a> {
         let weight: f64 = segments.iter().map(|segment| segment.weight).sum();
         let mean =
             segments.iter().map(|segment| segment.weight * segment.ratio).sum::<f64>() / weight.max(1e-9);
-        let whole = whole();
-        let all = whole.iter().copied().chain(partly()).collect();
-        Model { segments, changes, mean, weight, whole, all }
+        let mut states: Vec<State> = whole().into_iter().chain(partly()).collect();
+        let common = 0..states.len();
+        let subclones = subclones().into_iter().map(|own| {
+            let from = states.len();
+            states.extend(own);
+            from..states.len()
+        });
+        let subclones = subclones.collect();
+        Model { segments, changes, mean, weight, states, common, subclones }
     }
 
-    /// How good each purity and depth is; with the states that the segments are in only if `fully`, and of parts of the cells.
-    pub fn fit(&self, purity: f64, diploid: f64, off: f64, fully: bool) -> Fit {
-        let states = if fully { &self.all } else { &self.whole };
-        let kinds: Vec<(usize, f64, f64)> = states
-            .iter()
-            .map(|state| {
-                let [a, b] = state.copies.map(|copies| purity * copies + 1.0 - purity);
-                let minor = a.min(b) / (a + b).max(1e-9);
-                let at = (minor * 2.0 * STEPS as f64).min(STEPS as f64 - 1e-6);
-                (at as usize, at.fract(), diploid * (a + b) / 2.0)
-            })
-            .collect();
-        let mut sums = [(1.0 - DOUBLED).ln(), DOUBLED.ln()];
-        let mut logs: Vec<f64> = vec![0.0; states.len()];
-        let mut chosen: Vec<[(usize, f64, f64); 2]> = Vec::with_capacity(self.segments.len());
+    /// How good a purity, a depth and what depths are off are; by the changes too if they are to be looked at.
+    pub fn fit(&self, purity: f64, diploid: f64, off: f64, with_changes: bool) -> Fit {
+        let expected = |state: &State| {
+            let [a, b] = state.copies.map(|copies| purity * copies + 1.0 - purity);
+            let minor = a.min(b) / (a + b).max(1e-9);
+            let at = (minor * 2.0 * STEPS as f64).min(STEPS as f64 - 1e-6);
+            (at as usize, at.fract(), diploid * (a + b) / 2.0)
+        };
+        let expected: Vec<(usize, f64, f64)> = self.states.iter().map(expected).collect();
+        // Of each way in which the genome may have come about: how likely it is; and of each segment, state by state of it, the likeliest and how likely it is in none.
+        let subclone = (SUBCLONE / self.subclones.len() as f64).ln();
+        let mut sums = vec![(1.0 - DOUBLED).ln(), DOUBLED.ln()];
+        sums.resize(2 + self.subclones.len(), subclone);
+        let mut chosen: Vec<(usize, f64)> = Vec::with_capacity(self.segments.len() * sums.len());
+        let mut logs: Vec<f64> = vec![0.0; self.states.len()];
         for segment in self.segments {
-            for (log, &(at, part, ratio)) in logs.iter_mut().zip(&kinds) {
+            for (log, &(at, part, ratio)) in logs.iter_mut().zip(&expected) {
                 *log = segment.balance[at] * (1.0 - part)
                     + segment.balance[at + 1] * part
                     + self.depth(segment, ratio, off);
             }
+            let of = |range: &Range<usize>, doubled: usize| {
+                Likely::of(range.clone().map(|i| (i, self.states[i].prior[doubled] + logs[i])))
+            };
+            let plain = of(&self.common, 0);
+            let rest = plain.times((1.0 - LARGE).ln());
+            let subclones = self.subclones.iter().map(|range| of(range, 0).times(LARGE.ln()).or(rest));
             let odd = self.odd(segment);
-            let best = std::array::from_fn(|doubled| {
-                let with = || states.iter().zip(&logs).map(|(state, log)| state.prior[doubled] + log);
-                let (i, most) =
-                    with().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::NEG_INFINITY));
-                let most = most.max(odd);
-                let sum = with().map(|log| (log - most).exp()).sum::<f64>() + (odd - most).exp();
-                sums[doubled] += most + sum.ln();
-                (i, ((odd - most).exp() / sum), segment.weight)
-            });
-            chosen.push(best);
+            for (sum, likely) in
+                sums.iter_mut().zip([plain, of(&self.common, 1)].into_iter().chain(subclones))
+            {
+                let all = likely.or(Likely { best: likely.best, log: odd, sum: 1.0 }).all();
+                *sum += all;
+                chosen.push((likely.best, (odd - all).exp()));
+            }
         }
-        let doubled = usize::from(sums[1] > sums[0]);
-        let mut fit = Fit { purity, diploid, off, log: sums[0].max(sums[1]), ..Fit::default() };
+        let kinds = sums.iter().copied().enumerate();
+        let (kind, log) = kinds.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
+        let chosen: Vec<(&State, f64)> =
+            chosen.chunks(sums.len()).map(|own| own[kind]).map(|(i, odd)| (&self.states[i], odd)).collect();
+        let mut fit = Fit { purity, diploid, off, log, ..Fit::default() };
         let share = |weight: f64| weight / self.weight.max(1e-9);
-        for (segment, best) in self.segments.iter().zip(&chosen) {
-            let (i, odd, weight) = best[doubled];
-            let state = &states[i];
+        for (segment, &(state, odd)) in self.segments.iter().zip(&chosen) {
+            let weight = share(segment.weight);
             let [a, b] = state.copies;
             // Of what is in no state the depth still tells copies.
             let copies = (2.0 * segment.ratio / diploid - 2.0 * (1.0 - purity)) / purity;
-            fit.ploidy += share(weight) * ((1.0 - odd) * (a + b) + odd * copies.max(0.0));
-            fit.lost += share(weight) * (1.0 - odd) * state.lost;
-            fit.odd += share(weight) * odd;
-            fit.even += share(weight) * (1.0 - odd) * f64::from(u8::from(state.copies == [1.0, 1.0]));
+            fit.ploidy += weight * ((1.0 - odd) * (a + b) + odd * copies.max(0.0));
+            fit.lost += weight * (1.0 - odd) * state.lost;
+            fit.odd += weight * odd;
+            fit.even += weight * (1.0 - odd) * f64::from(u8::from(state.copies == [1.0, 1.0]));
         }
-        if fully {
-            let own: Vec<&State> = chosen.iter().map(|best| &states[best[doubled].0]).collect();
-            let usual: Vec<(&State, f64)> = own
-                .iter()
-                .zip(self.segments)
-                .map(|(state, segment)| (*state, share(segment.weight)))
-                .collect();
-            fit.log += self.changes.log(purity, &own, &usual);
+        if with_changes {
+            let own: Vec<&State> = chosen.iter().map(|(state, _)| *state).collect();
+            let usual = own.iter().zip(self.segments).map(|(state, segment)| (*state, share(segment.weight)));
+            fit.log += self.changes.log(purity, &own, &usual.collect::<Vec<_>>());
         }
         fit
     }

@@ -43,6 +43,8 @@ const WHOLE: [([u8; 2], [f64; 2]); 24] = [
 /// How likely a stretch is to be in two states in two parts of the cells, and the parts that are tried.
 const PARTLY: f64 = 0.03;
 const PARTS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+/// Parts of the cells that one large subclone may be, as many as are tried.
+const SUBCLONES: u32 = 17;
 /// Copies from which on a stretch is not in two states.
 const FEW: u8 = 4;
 
@@ -61,6 +63,16 @@ pub fn whole() -> Vec<State> {
 
 /// States of parts of the cells: a copy of one allele more in some than in the others.
 pub fn partly() -> Vec<State> {
+    PARTS.iter().flat_map(|part| in_part(*part, (PARTLY / PARTS.len() as f64).ln())).collect()
+}
+
+/// Those where all stretches that differ do so in the same part of the cells, for each such part.
+pub fn subclones() -> Vec<Vec<State>> {
+    (0..SUBCLONES).map(|i| in_part(0.1 + 0.8 * f64::from(i) / f64::from(SUBCLONES - 1), 0.0)).collect()
+}
+
+/// States of one part of the cells.
+fn in_part(part: f64, unlikely: f64) -> Vec<State> {
     let mut all = Vec::new();
     for from in whole() {
         let [a, b] = from.whole;
@@ -70,12 +82,10 @@ pub fn partly() -> Vec<State> {
         // Where both alleles are alike it is the same, whichever there is more of.
         let more = [[a + 1, b], [a, b + 1]];
         for [c, d] in more.into_iter().take(if a == b { 1 } else { 2 }) {
-            for part in PARTS {
-                let copies = [f64::from(a) + part * f64::from(c - a), f64::from(b) + part * f64::from(d - b)];
-                let lost = f64::from(u8::from(b == 0)) * (1.0 - part) + f64::from(u8::from(d == 0)) * part;
-                let prior = from.prior.map(|log| log + (PARTLY / PARTS.len() as f64).ln());
-                all.push(State { copies, whole: from.whole, lost, prior });
-            }
+            let copies = [f64::from(a) + part * f64::from(c - a), f64::from(b) + part * f64::from(d - b)];
+            let lost = f64::from(u8::from(b == 0)) * (1.0 - part) + f64::from(u8::from(d == 0)) * part;
+            let prior = from.prior.map(|log| log + unlikely);
+            all.push(State { copies, whole: from.whole, lost, prior });
         }
     }
     all

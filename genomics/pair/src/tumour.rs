@@ -227,12 +227,13 @@ mod tests {
     }
 
     fn made(states: &[[u32; 2]], purity: f64, apart: usize, changes: u32, seed: u64) -> Made {
-        made_with(states, purity, apart, changes, 2, seed)
+        let states: Vec<[f64; 2]> = states.iter().map(|copies| copies.map(f64::from)).collect();
+        made_with(&states, purity, apart, changes, 2, seed)
     }
 
     /// The same, of which one in so many is in all copies.
     fn made_with(
-        states: &[[u32; 2]],
+        states: &[[f64; 2]],
         purity: f64,
         apart: usize,
         changes: u32,
@@ -244,7 +245,7 @@ mod tests {
         let mut random = Random(seed);
         let mut made = Made { het: Vec::new(), deep: Vec::new(), changes: Vec::new() };
         for (contig, copies) in (0..).zip(states) {
-            let alleles = copies.map(|n| purity * f64::from(n) + 1.0 - purity);
+            let alleles = copies.map(|n| purity * n + 1.0 - purity);
             let all = alleles[0] + alleles[1];
             for at in (0..LENGTH).step_by(150) {
                 let depth = [random.poisson(DEPTH), random.poisson(DEPTH * all / 2.0)];
@@ -261,8 +262,8 @@ mod tests {
                 }
             }
             for i in 0..changes {
-                let with = if i % older == 0 { copies[0].max(1) } else { 1 };
-                let mean = DEPTH * purity * f64::from(with) / 2.0;
+                let with = if i % older == 0 { copies[0].max(1.0) } else { 1.0 };
+                let mean = DEPTH * purity * with / 2.0;
                 let [with, without] = [mean, DEPTH * all / 2.0 - mean].map(|mean| random.poisson(mean));
                 made.changes.push(Change {
                     place: Some((contig, 1_000 * i + 500)),
@@ -326,6 +327,31 @@ mod tests {
         assert_eq!(told(&made(&even, 0.0, 1_000, 0, 23)).purity, None);
     }
 
+    /// Where many stretches differ in the same part of the cells they are of a subclone.
+    #[test]
+    fn a_large_subclone_does_not_change_the_purity() {
+        for (part, purity, seed) in [(0.35, 0.8, 51), (0.35, 0.5, 52), (0.25, 0.7, 53), (0.7, 0.8, 54)] {
+            let (more, less) = (1.0 + part, 1.0 - part);
+            let states = [
+                [1.0; 2],
+                [more, 1.0],
+                [1.0, less],
+                [1.0; 2],
+                [more, 1.0],
+                [2.0, 1.0],
+                [1.0; 2],
+                [1.0, less],
+            ];
+            let states: Vec<[f64; 2]> =
+                states.into_iter().chain([[more, 1.0], [1.0, 0.0], [1.0; 2], [more, 1.0]]).collect();
+            let found = told(&made_with(&states, purity, 1_000, 12, 2, seed));
+            let ploidy = states.iter().flatten().sum::<f64>() / states.len() as f64;
+            let what = format!("{part} of the cells, {purity}");
+            assert_about(found.purity, purity, 0.03, &what);
+            assert!(found.ploidy.is_some_and(|told| (told.value - ploidy).abs() < 0.1), "{what}: {found:?}");
+        }
+    }
+
     /// Half of what looks as changes are alleles of another person or of the normal.
     #[test]
     fn what_is_no_change_does_not_tell_purity() {
@@ -366,7 +392,8 @@ mod tests {
     /// Whether changes came before a genome was doubled or afterwards does not show in the purity that is told.
     #[test]
     fn changes_of_a_doubled_tumour_may_be_of_any_age() {
-        let states = [[2, 2], [2, 2], [3, 2], [2, 2], [3, 3], [2, 2], [2, 1], [2, 2]];
+        let states =
+            [[2, 2], [2, 2], [3, 2], [2, 2], [3, 3], [2, 2], [2, 1], [2, 2]].map(|own| own.map(f64::from));
         for older in [1, 2, 4] {
             let mut off = 0.0;
             for seed in 41..45 {
