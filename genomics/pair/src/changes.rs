@@ -49,8 +49,8 @@ struct Own {
 pub struct Changes {
     all: Vec<Own>,
     others: Others,
-    /// How many of them there are, without those that are reckoned to be none.
-    pub count: u64,
+    /// How many of them there are, without those that are reckoned to be inherited.
+    pub count: f64,
 }
 
 impl Changes {
@@ -80,10 +80,9 @@ impl Changes {
             })
             .collect();
         let others = Others::of(&changes, beside);
-        let foreign = others.shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |best| best.0);
         let own =
             changes.iter().zip(&weights).map(|(change, weight)| weight * (1.0 - others.inherited(change)));
-        let count = (own.sum::<f64>() * (1.0 - foreign)).round() as u64;
+        let count = own.sum::<f64>();
         let each = changes.len().div_ceil(MOST).max(1);
         let chosen = || changes.iter().zip(&weights).step_by(each);
         let deepest = chosen().map(|(c, _)| c.molecules[0] + c.molecules[1]).max().unwrap_or(0);
@@ -102,8 +101,9 @@ impl Changes {
         Changes { all, others, count }
     }
 
-    /// How likely their shares are in a tumour of some purity whose segments are in these states; `usual` are states of those that are in none.
-    pub fn log(&self, purity: f64, states: &[&State], usual: &[(&State, f64)]) -> f64 {
+    /// How likely their shares are in a tumour of some purity whose segments are in these states, and what share of them are another person's alleles then; `usual` are
+    /// states of those that are in none.
+    pub fn log(&self, purity: f64, states: &[&State], usual: &[(&State, f64)]) -> (f64, f64) {
         let of_each: Vec<Kinds> = states.iter().map(|state| kinds(purity, state)).collect();
         // Another person's cells have two copies of everything: where the tumour has few they are more of the reads.
         let deep: f64 = usual.iter().map(|(state, weight)| weight * depth(purity, state)).sum();
@@ -166,7 +166,8 @@ impl Changes {
             all.map(|(sums, part)| with_prior(sums) + fewer(part)).fold(f64::NEG_INFINITY, f64::max)
         };
         let all = sums.into_iter().zip(&self.others.shares);
-        all.map(|(sums, (_, prior))| of_parts(sums) + prior).fold(f64::NEG_INFINITY, f64::max)
+        all.map(|(sums, (share, prior))| (of_parts(sums) + prior, *share))
+            .fold((f64::NEG_INFINITY, 0.0), |a, b| if b.0 > a.0 { b } else { a })
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Fit {
     pub even: f64,
     /// Share of it that is in no state that is known.
     pub odd: f64,
+    /// Share of the changes that are another person's alleles.
+    pub foreign: f64,
 }
 
 /// What is to be explained.
@@ -167,7 +169,9 @@ impl<'a> Model<'a> {
         if with_changes {
             let own: Vec<&State> = chosen.iter().map(|(state, _)| *state).collect();
             let usual = own.iter().zip(self.segments).map(|(state, segment)| (*state, share(segment.weight)));
-            fit.log += self.changes.log(purity, &own, &usual.collect::<Vec<_>>());
+            let (log, foreign) = self.changes.log(purity, &own, &usual.collect::<Vec<_>>());
+            fit.log += log;
+            fit.foreign = foreign;
         }
         fit
     }

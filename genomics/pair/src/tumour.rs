@@ -29,7 +29,7 @@ pub struct Clone {
     pub word: String,
     /// Sites of two alleles that were looked at.
     pub sites: u64,
-    /// Changes of the tumour; of more than 2,000 every second or less is looked at, and counts for those left out.
+    /// Changes of the tumour, without what is reckoned to be inherited or another person's; of more than 2,000 every second or less is looked at, and counts for those left out.
     pub changes: u64,
     /// Stretches of the genome, each with its own copies.
     pub segments: u64,
@@ -68,7 +68,7 @@ pub struct Seen<'a> {
 /// Fewest sites of two alleles from which balances tell anything; fewest changes of a call, and of roots, some of which are no changes, which matters where few are
 /// seen.
 const SITES: usize = 150;
-const CHANGES: [u64; 2] = [12, 50];
+const CHANGES: [f64; 2] = [12.0, 50.0];
 /// Fewest roots whose places are known.
 const ROOTS: usize = 2_000;
 /// Fewest molecules of the normal at a place: below, which sites have two alleles is chance.
@@ -131,11 +131,15 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
     let own_varies = if called { CALLED } else { COUNTED * varies };
     let changes = Changes::of(seen.changes, &seen.beside, &parts, seen.bases, own_varies);
     let balanced = het.iter().filter(|(_, place)| place.is_some()).count() >= SITES;
-    let none = |why: &str| Clone { changes: changes.count, segments: parts.len() as u64, ..none(why) };
+    let none = |why: &str| Clone {
+        changes: changes.count.round() as u64,
+        segments: parts.len() as u64,
+        ..none(why)
+    };
     let no_changes = Changes::of(&[], &seen.beside, &parts, seen.bases, 0.0);
     let model = Model::new(
         &parts,
-        if changes.count < CHANGES[usize::from(!called)] { &no_changes } else { &changes },
+        if changes.count.round() < CHANGES[usize::from(!called)] { &no_changes } else { &changes },
     );
     let kinds = model.best();
     let Some(best) = kinds.first().copied() else { return none("nothing to look at") };
@@ -190,6 +194,7 @@ pub fn clone(seen: &Seen<'_>) -> Clone {
         ploidy: ((told || even) && wide(ploidy) <= WIDEST[1]).then_some(ploidy),
         lost: (balanced && (told || even) && spread < 0.1).then_some(best.lost),
         also,
+        changes: (changes.count * (1.0 - best.foreign)).round() as u64,
         ..none(word)
     }
 }

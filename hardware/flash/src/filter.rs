@@ -87,7 +87,7 @@ pub struct Making {
     blocks: Placed<Block>,
     /// Keys of a part that wait at most.
     list: usize,
-    /// Hashes that wait, and a [`GAP`], for each part.
+    /// Hashes that wait, and a [`GAP`], for each part; none before the first, as where several threads add each has its own ([`Gathered`]).
     waiting: Vec<u64>,
     /// Of each part how many wait.
     filled: Vec<u32>,
@@ -126,14 +126,7 @@ impl Making {
         let at = Placement { policy: Policy::Local, pages: Pages::Transparent };
         let blocks = Placed::zeroed(Self::at_once(all, bytes), &at)?;
         let (parts, list) = (blocks.len().div_ceil(PART), Self::list(all, bytes));
-        Ok(Self {
-            all,
-            first: 0,
-            blocks,
-            list,
-            waiting: vec![0; parts * (list + GAP)],
-            filled: vec![0; parts],
-        })
+        Ok(Self { all, first: 0, blocks, list, waiting: Vec::new(), filled: vec![0; parts] })
     }
 
     /// Blocks of the filter, and the first of those that are made now.
@@ -162,7 +155,11 @@ impl Making {
             return;
         }
         let part = block / PART;
-        self.waiting[part * (self.list + GAP) + self.filled[part] as usize] = hash;
+        let at = part * (self.list + GAP) + self.filled[part] as usize;
+        match self.waiting.get_mut(at) {
+            Some(waiting) => *waiting = hash,
+            None => self.first_waits(at, hash),
+        }
         self.filled[part] += 1;
         if self.filled[part] as usize == self.list {
             self.empty(part);
@@ -176,9 +173,16 @@ impl Making {
     }
 
     #[cold]
+    fn first_waits(&mut self, at: usize, hash: u64) {
+        self.waiting.resize(self.filled.len() * (self.list + GAP), 0);
+        self.waiting[at] = hash;
+    }
+
+    #[cold]
     fn empty(&mut self, part: usize) {
         let filled = std::mem::take(&mut self.filled[part]) as usize;
-        let hashes = &self.waiting[part * (self.list + GAP)..][..filled];
+        let from = part * (self.list + GAP);
+        let hashes = self.waiting.get(from..from + filled).unwrap_or_default();
         widest(
             #[inline(always)]
             || add(&mut self.blocks, self.first, self.all, hashes),
