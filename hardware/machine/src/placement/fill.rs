@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::nodes::{self, Nodes};
 use super::scoped::{as_the_kernels, kernel_policy, one_node, reduced};
@@ -13,6 +14,8 @@ use crate::sys::{self, Kind, Region};
 
 /// Bytes that are worth a thread of their own when memory is filled.
 const WORTH_A_THREAD: usize = 8 << 20;
+/// Bytes that a thread fills at a time.
+const AT_ONCE: usize = 2 << 20;
 /// More threads than these do not fill memory faster.
 const THREADS: usize = 8;
 
@@ -206,9 +209,17 @@ fn fill(region: &Region, policy: &Policy, shares: &Shares, unit: usize) -> Resul
     if threads == 1 {
         populate(0..region.bytes())?;
     } else {
-        let part = region.bytes().div_ceil(threads).next_multiple_of(unit);
-        let parts = (0..region.bytes()).step_by(part).map(|start| start..region.bytes().min(start + part));
-        in_threads(parts, populate)?;
+        // Some pages take many times as long as others, as where a virtual machine is given them first, so each thread takes the next few when it is done.
+        let (next, part) = (AtomicUsize::new(0), AT_ONCE.next_multiple_of(unit));
+        in_threads(0..threads, |_| {
+            loop {
+                let start = next.fetch_add(part, Relaxed);
+                if start >= region.bytes() {
+                    return Ok(());
+                }
+                populate(start..region.bytes().min(start + part))?;
+            }
+        })?;
     }
     Ok(used)
 }
