@@ -15,7 +15,7 @@ pub mod coverage;
 pub mod depths;
 pub mod segments;
 mod states;
-mod others;
+pub mod others;
 pub mod changes;
 mod fit;
 pub mod tumour;

@@ -41,7 +41,9 @@ pub struct Others {
 impl Others {
     /// Of these changes, each seen in [`LEAST`] molecules and more.
     pub fn of(changes: &[&Change], beside: &Beside<'_>) -> Others {
-        let depths = || changes.iter().map(|change| change.normal as usize);
+        // The last is of all that are as deep or deeper.
+        let last = beside.zygosities.len().saturating_sub(1);
+        let depths = || changes.iter().map(|change| (change.normal as usize).min(last));
         let [from, to] = [depths().min(), depths().max()].map(|depth| depth.unwrap_or(0));
         let looked_at = |depth: usize| f64::from(u8::from((from..=to).contains(&depth)));
         let zygosities = beside.zygosities.iter().enumerate();
