@@ -1,6 +1,6 @@
 //! The shares of reads that the tumour's own changes have, and what they say of how pure it is.
 
-use crate::others::{Beside, Others, seen};
+use crate::others::{Beside, LEAST, Others, seen};
 use crate::segments::{self, Draws, Place, Segment};
 use crate::states::State;
 
@@ -17,8 +17,6 @@ pub struct Change {
 
 /// Shares of reads that are told apart: 0 to 1 in so many steps.
 const STEPS: usize = 2 * segments::STEPS;
-/// Fewest reads of a change.
-pub const LEAST: u32 = 4;
 /// Most changes that are looked at, every other one or less of them if there are more: they tell the purity to a hundredth.
 const MOST: usize = 2_000;
 /// Shares of the changes that only a part of the tumour's cells have: whichever fits, few being likelier. Shares of the others that are older than copies of their allele, where it has
@@ -79,9 +77,11 @@ impl Changes {
                 1.0 / (1.0 + like(i.checked_sub(1)) + like(Some(i + 1)))
             })
             .collect();
-        let others = Others::of(&changes, beside);
-        let own =
-            changes.iter().zip(&weights).map(|(change, weight)| weight * (1.0 - others.inherited(change)));
+        let others = Others::of(&changes.iter().map(|change| change.normal).collect::<Vec<_>>(), beside);
+        let own = changes
+            .iter()
+            .zip(&weights)
+            .map(|(change, weight)| weight * (1.0 - others.inherited(change.normal)));
         let count = own.sum::<f64>();
         let each = changes.len().div_ceil(MOST).max(1);
         let chosen = || changes.iter().zip(&weights).step_by(each);
@@ -92,7 +92,7 @@ impl Changes {
                 let logs = logs_of(change.molecules, &draws);
                 let any = logs.iter().map(|log| f64::from(*log).exp()).sum::<f64>() / logs.len() as f64;
                 let segment = segment_of(change.place, segments);
-                let inherited = others.inherited(change);
+                let inherited = others.inherited(change.normal);
                 let seen = others.foreign.map(|(share, _)| seen(change.molecules.iter().sum(), share));
                 Own { logs, any, inherited, seen, segment, weight: *weight * each as f64 }
             })

@@ -1,6 +1,5 @@
 //! Alleles among a tumour's changes that are none: those that the normal has too and happens not to show, and another person's.
 
-use crate::changes::{Change, LEAST};
 use crate::interval::Estimate;
 use crate::mixture::FOREIGN;
 
@@ -18,6 +17,8 @@ pub struct Beside<'a> {
     pub depths: &'a [u32],
 }
 
+/// Fewest reads of a change.
+pub const LEAST: u32 = 4;
 /// Least share of the changes that are the tumour's own, as others are reckoned and not seen.
 const OWN: f64 = 0.02;
 /// Shares of the changes that may be another person's where nobody knows how many sites were looked at, and how many times as many as reckoned where that is
@@ -39,32 +40,35 @@ pub struct Others {
 }
 
 impl Others {
-    /// Of these changes, each seen in [`LEAST`] molecules and more.
-    pub fn of(changes: &[&Change], beside: &Beside<'_>) -> Others {
+    /// Of changes, each seen in [`LEAST`] molecules and more, that so many molecules of the normal do not have.
+    pub fn of(normal: &[u32], beside: &Beside<'_>) -> Others {
         // The last is of all that are as deep or deeper.
         let last = beside.zygosities.len().saturating_sub(1);
-        let depths = || changes.iter().map(|change| (change.normal as usize).min(last));
+        let depths = || normal.iter().map(|depth| (*depth as usize).min(last));
         let [from, to] = [depths().min(), depths().max()].map(|depth| depth.unwrap_or(0));
         let looked_at = |depth: usize| f64::from(u8::from((from..=to).contains(&depth)));
         let zygosities = beside.zygosities.iter().enumerate();
         let zygosities: Vec<[f64; 2]> =
             zygosities.map(|(depth, sites)| sites.map(|sites| sites * looked_at(depth))).collect();
-        Others { inherited: inherited(changes, &zygosities), ..foreign(changes, &zygosities, beside) }
+        Others {
+            inherited: inherited(normal.len(), &zygosities),
+            ..foreign(normal.len(), &zygosities, beside)
+        }
     }
 
-    /// How likely the normal has the change, too.
-    pub fn inherited(&self, change: &Change) -> f64 {
-        self.inherited.get(change.normal as usize).copied().unwrap_or(0.0)
+    /// How likely the normal has a change, too, that so many molecules do not have.
+    pub fn inherited(&self, normal: u32) -> f64 {
+        self.inherited.get(normal as usize).copied().unwrap_or(0.0)
     }
 }
 
 /// At `n` molecules one of `2^(n - 1)` of the normal's sites of two alleles shows one of them only, and is a change to whoever looks. The fewer changes a tumour has
 /// in a large genome the more of them are such sites.
-fn inherited(changes: &[&Change], zygosities: &[[f64; 2]]) -> Vec<f64> {
+fn inherited(changes: usize, zygosities: &[[f64; 2]]) -> Vec<f64> {
     let expected = |(n, [_, two]): (usize, &[f64; 2])| two * 0.5f64.powi(n as i32 - 1);
     let inherited: f64 = zygosities.iter().enumerate().map(expected).sum();
     let sites: f64 = zygosities.iter().map(|[one, _]| one).sum();
-    let number = changes.len() as f64;
+    let number = changes as f64;
     let own = (number - inherited).max(OWN * number) / sites.max(1.0);
     let by_depth = zygosities.iter().enumerate();
     by_depth
@@ -74,10 +78,10 @@ fn inherited(changes: &[&Change], zygosities: &[[f64; 2]]) -> Vec<f64> {
 }
 
 /// Another person has an allele of his own at so many places ([`FOREIGN`]), in half of his share of the reads or in all of it.
-fn foreign(changes: &[&Change], zygosities: &[[f64; 2]], beside: &Beside<'_>) -> Others {
+fn foreign(changes: usize, zygosities: &[[f64; 2]], beside: &Beside<'_>) -> Others {
     let none = Others { inherited: Vec::new(), foreign: [(0.0, 0.0); 2], shares: vec![(0.0, 0.0)] };
     let Some(share) = beside.foreign else { return none };
-    if share.value <= 0.0 || changes.is_empty() || beside.depths.is_empty() {
+    if share.value <= 0.0 || changes == 0 || beside.depths.is_empty() {
         return none;
     }
     // Of his sites, how many are seen.
@@ -93,7 +97,7 @@ fn foreign(changes: &[&Change], zygosities: &[[f64; 2]], beside: &Beside<'_>) ->
         ANY.map(|share| (share, 0.0)).to_vec()
     } else {
         let varies = ((number(share.high) / number(share.low)).ln() / 4.0).max(VARIES);
-        let expected = sites * beside.het * all / changes.len() as f64;
+        let expected = sites * beside.het * all / changes as f64;
         let times = |times: f64| ((expected * times).min(1.0 - OWN), -(times.ln() / varies).powi(2) / 2.0);
         TIMES.map(times).to_vec()
     };
@@ -117,10 +121,6 @@ mod tests {
 
     const NONE: Beside<'_> = Beside { zygosities: &[], het: 0.001, foreign: None, depths: &[] };
 
-    fn change(normal: u32) -> Change {
-        Change { place: None, molecules: [9, 5], normal }
-    }
-
     #[test]
     fn the_normal_may_have_what_it_does_not_show() {
         // A thousand sites of two alleles at 8 molecules, of which 8 show one only, and at 12, of which none does; beyond, there are no changes.
@@ -128,24 +128,22 @@ mod tests {
         for (depth, sites) in [(8, 100_000.0), (12, 300_000.0), (15, 100_000.0)] {
             zygosities[depth] = [sites, 1_024.0];
         }
-        let all: Vec<Change> = (0..40).map(|i| change(if i < 16 { 8 } else { 12 })).collect();
-        let all: Vec<&Change> = all.iter().collect();
+        let all: Vec<u32> = (0..40).map(|i| if i < 16 { 8 } else { 12 }).collect();
         let others = Others::of(&all, &Beside { zygosities: &zygosities, ..NONE });
         // Of 40 changes 8.5 are expected to be inherited, so the tumour has 31.5, a quarter of them at 8 molecules.
-        let chances = [8, 12, 15, 20].map(|depth| others.inherited(&change(depth)));
+        let chances = [8, 12, 15, 20].map(|depth| others.inherited(depth));
         let expected = [8.0 / (8.0 + 31.5 / 4.0), 0.5 / (0.5 + 31.5 * 0.75), 0.0, 0.0];
         for (chance, expected) in chances.into_iter().zip(expected) {
             assert!((chance - expected).abs() < 1e-9, "{chances:?}, not {expected}");
         }
         // A call has told these.
-        assert_eq!(Others::of(&all, &NONE).inherited(&change(8)), 0.0);
+        assert_eq!(Others::of(&all, &NONE).inherited(8), 0.0);
     }
 
     #[test]
     fn another_person_has_as_many_alleles_as_people_have() {
         let (zygosities, depths) = ([[0.0, 0.0], [0.0, 0.0], [1e6, 0.0]], [40; 3]);
-        let all = vec![change(2); 600];
-        let all: Vec<&Change> = all.iter().collect();
+        let all = vec![2; 600];
         let foreign = Some(Estimate { value: 0.1, low: 0.09, high: 0.11 });
         let beside = Beside { zygosities: &zygosities, foreign, depths: &depths, ..NONE };
         let others = Others::of(&all, &beside);
