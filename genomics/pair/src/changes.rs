@@ -24,7 +24,7 @@ const MOST: usize = 2_000;
 const SUBCLONAL: [f64; 5] = [0.01, 0.08, 0.2, 0.4, 0.6];
 const OLDER: [f64; 5] = [0.02, 0.25, 0.5, 0.75, 0.98];
 const ANY: f64 = 0.03;
-/// How likely anything is at least, and what a product of such is before its logarithm is taken.
+/// How likely anything is at least, and how small, or how large its inverse, a product of such becomes before its logarithm is taken.
 const LEAST_CHANCE: f64 = 1e-12;
 const SMALL: f64 = 1e-250;
 /// Shares of the cells, in such parts of that of all.
@@ -143,7 +143,7 @@ impl Changes {
                             let clonal = old * older + (1.0 - old) * later;
                             let chance = (1.0 - part) * clonal + part * partly;
                             *product *= own_share * ((1.0 - ANY) * chance + ANY * own.any) + other;
-                            if *product < SMALL {
+                            if !(SMALL..1.0 / SMALL).contains(product) {
                                 *sum += weight * product.ln();
                                 *product = 1.0;
                             }

@@ -57,7 +57,7 @@ pub struct Looked {
 /// Molecules at a place from which one that differs alone is wrong.
 const KNOWN: f64 = 5.0;
 
-/// Places by which it is known how deep the tumour is.
+/// Places, drawn by their hashes, whose depths stand for all of the tumour's: an average is made of them.
 const DEPTHS: usize = 1_000;
 
 /// How often shares that depend on each other are found anew at most, and what they differ by at most when that is done.
