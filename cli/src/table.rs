@@ -2,7 +2,6 @@
 
 mod ahead;
 mod cuts;
-mod estimate;
 mod info;
 mod merge;
 mod rule;
@@ -459,16 +458,12 @@ impl Job<'_> {
         let room = means.room(n)?;
         let scans: Vec<Scan> = tables.into_iter().map(|table| table.scan).collect();
         let all: u64 = scans.iter().map(Scan::len).sum();
-        let expected = match target {
-            Target::Table(_) => estimate::kept(&rule, &scans)?,
-            Target::Text(_) => 0,
-        };
         let threads = command::all_or(means.threads);
         let steps = steps(&scans, threads, room);
         let held = copies(threads) * steps.iter().sum::<u64>() * PAGE;
-        let spec = genuma_flash::Spec { memory: room.saturating_sub(held), ..spec(&note, all, expected)? };
+        let spec = genuma_flash::Spec { memory: room.saturating_sub(held), ..spec(&note, all)? };
         let feed = Feed::new(&scans, &steps, slots(threads))?;
-        let ((), done) = write::all(&target, &note, spec, threads, |out| {
+        let ((), done) = write::all(&target, &note, spec, |out| {
             std::thread::scope(|scope| {
                 for _ in 0..READERS {
                     std::thread::Builder::new()
@@ -520,7 +515,7 @@ fn combine(rule: &Rule, scans: &[Scan], feed: &Feed<'_>, out: &Out<'_, '_>) -> a
                 let piece = &mut pieces[table];
                 piece.clear();
                 scan.unpack(&slot.raw[table], &shares[table].firsts, piece)?;
-                ranges[table] = estimate::range_of(piece, low, high);
+                ranges[table] = merge::range_of(piece, low, high);
             }
             feed.give_back(slot);
             Ok(())

@@ -74,14 +74,14 @@ pub fn heed_interruption(folder: Option<PathBuf>) {
     })));
 }
 
-/// How a table of counts is written: of `most` k-mers at most, `expected` of them as far as is known.
-pub fn spec(note: &Note, most: u64, expected: u64) -> anyhow::Result<Spec> {
-    let hot_entries = (expected / HOT_ONE_IN).min(MOST_HOT) as usize;
+/// How a table of counts is written: of `most` k-mers at most.
+pub fn spec(note: &Note, most: u64) -> anyhow::Result<Spec> {
+    let hot_entries = (most / HOT_ONE_IN).min(MOST_HOT) as usize;
     let bytes = serde_json::to_vec(note)?;
     if bytes.len() > MAX_NOTE {
         return Err(Usage("the names of the samples are too long: shorten them".to_owned()).into());
     }
-    Ok(Spec { hot_entries, note: bytes, expected: Some(expected), ..Spec::new(note.value_bytes(), most) })
+    Ok(Spec { hot_entries, hot_one_in: HOT_ONE_IN, note: bytes, ..Spec::new(note.value_bytes(), most) })
 }
 
 fn table<const S: usize>(
@@ -92,7 +92,7 @@ fn table<const S: usize>(
     set: &mut Set,
 ) -> anyhow::Result<Written> {
     let entries = sorted.len();
-    let spec = Spec { memory: memory / 2, ..spec(note, entries, entries)? };
+    let spec = Spec { memory: memory / 2, ..spec(note, entries)? };
     sorted.shrink(memory.saturating_sub(spec.held()))?;
     let mut writer = TableWriter::create(path, spec)?;
     sorted.for_each(|kmer, counts| {

@@ -108,7 +108,7 @@ mod tests {
     use genuma_flash::{Piece, Raw, Spec, TableWriter};
 
     use super::*;
-    use crate::table::estimate::range_of;
+    use crate::table::merge::range_of;
 
     /// Tables of all sizes, some with their k-mers in one place, cut into stretches of one page and more.
     #[test]

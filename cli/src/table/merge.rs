@@ -403,3 +403,8 @@ fn least(heads: &[u64]) -> u64 {
     }
     lanes.into_iter().fold(NONE, u64::min)
 }
+
+/// The entries of a piece from k-mer `low` to before `high`.
+pub fn range_of(piece: &Entries, low: u64, high: u64) -> Range<usize> {
+    piece.keys.partition_point(|&key| key < low)..piece.keys.partition_point(|&key| key < high)
+}

@@ -43,7 +43,7 @@ pub enum Writer<'o, 'w> {
     Text { text: &'o Text, _watch: Watch<'o, Lines>, lines: Vec<u8> },
 }
 
-/// Writes a table as `spec` has it, or text, by up to `threads` threads, which `work` starts and ends. What `work` gives, and the file if all was written.
+/// Writes a table as `spec` has it, or text, by threads that `work` starts and ends. What `work` gives, and the file if all was written.
 ///
 /// # Errors
 /// When the file cannot be made or the disk refuses, or there is no memory.
@@ -51,13 +51,12 @@ pub fn all<T>(
     target: &Target,
     note: &Note,
     spec: Spec,
-    threads: usize,
     work: impl FnOnce(Out<'_, '_>) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, Done)> {
     match target {
         Target::Table(path) => {
             let mut writer = TableWriter::create(path, spec)?;
-            let done = writer.together(threads, |together| work(Out::Table(together)))??;
+            let done = writer.together(|together| work(Out::Table(together)))??;
             let (written, file) = writer.complete()?;
             Ok((done, Done { file, entries: written.entries }))
         }

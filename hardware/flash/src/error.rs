@@ -75,7 +75,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A table of another version of the format.
-    #[error("{path}: a table of version {found}, this program reads version {known}: make it anew", path = path.display())]
+    #[error("{path}: a table of version {found}, this program reads versions up to {known}: make it anew", path = path.display())]
     Version {
         /// The table.
         path: PathBuf,

@@ -1,29 +1,24 @@
-//! What tells that a key is absent without looking for it: a Bloom filter whose bits of a key are all in one cache line.
+//! What tells that a key is absent without looking for it: Bloom filters whose bits of a key are all in one cache line, one filter for each
+//! [`GROUP`] pages of a table.
 //!
 //! Blocked Bloom filters: Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007. A block is eight words, and a key
-//! has one bit in each.
+//! has one bit in each. Keys come in order, so that whoever writes a table adds to one group's blocks at a time, which a processor's own cache holds; and which
+//! group a key would be in the upper levels of the index say, which it holds as well.
 
+use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 use genuma_machine::processor::{prefetch, widest};
 
 use crate::hash::{below, hash};
 
+/// Pages of a group.
+pub const GROUP: u64 = 64;
+/// The most blocks for each page: those of the most keys and bits.
+pub const MOST: u64 = 64;
 /// Words of a block.
 const WORDS: usize = 8;
-/// Blocks of a part of a filter: 256 KiB, which a processor's own cache holds beside the keys that are added to it.
-const PART: usize = 1 << 12;
-/// Keys that wait for a part, for each of its blocks, before they are added: a block that is fetched gets several. Where that fits neither in the memory nor in
-/// [`WAITING`] it is one.
-const KEYS: usize = 4;
-/// Bytes that keys wait in at most where more than one waits for each block.
-const WAITING: u64 = 128 << 20;
-/// Places between those of one part and of the next: a cache line, so that where parts are written does not fall on the same few sets of a cache.
-const GAP: usize = 8;
-/// So many keys before its own turn comes a key's block is asked for.
-const AHEAD: usize = 64;
 /// Bits of a hash that choose a bit of a word.
 const BITS: u32 = u64::BITS.trailing_zeros();
 /// Spreads a hash over the high bits once more: those that chose the block say nothing about the bits in it.
@@ -48,6 +43,12 @@ impl Block {
         }
     }
 
+    /// All bits of another one, too.
+    #[inline(always)]
+    fn join(&mut self, other: &Block) {
+        self.0.iter_mut().zip(other.0).for_each(|(bits, others)| *bits |= others);
+    }
+
     /// Whether every word has its bit.
     #[inline(always)]
     fn has(&self, hash: u64) -> bool {
@@ -59,240 +60,214 @@ impl Block {
     }
 }
 
-/// Blocks for so many keys of so many bits each.
-pub fn blocks_for(keys: u64, bits_per_key: u32) -> usize {
-    let bits = u128::from(keys) * u128::from(bits_per_key);
-    bits.div_ceil(u128::from(u64::BITS) * WORDS as u128) as usize
+/// Where the blocks of groups lie: one group's after the other's, of all but the last the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Blocks for each page; 0 for no filter.
+    pub each: u64,
+    /// Pages of the table.
+    pub pages: u64,
 }
 
-/// Adds the keys with these hashes to some blocks of a filter of `all`, from block `first` on, to which all of them belong.
-#[inline(always)]
-fn add(blocks: &mut [Block], first: usize, all: usize, hashes: &[u64]) {
-    for (i, &hash) in hashes.iter().enumerate() {
-        if let Some(&next) = hashes.get(i + AHEAD) {
-            prefetch(&blocks[below(next, all) - first]);
+impl Layout {
+    /// So many blocks for each of so many pages.
+    pub fn new(each: u64, pages: u64) -> Layout {
+        Layout { each, pages }
+    }
+
+    /// Blocks for each page, with so many bits for each of its entries.
+    pub fn each(per_page: usize, bits: u32) -> u64 {
+        (per_page as u64 * u64::from(bits)).div_ceil(512)
+    }
+
+    /// Groups.
+    pub fn groups(&self) -> u64 {
+        self.pages.div_ceil(GROUP)
+    }
+
+    /// The pages of a group.
+    pub fn pages_of(&self, group: u64) -> std::ops::Range<u64> {
+        group * GROUP..self.pages.min((group + 1) * GROUP)
+    }
+
+    /// Blocks of a group that has all of its pages.
+    pub fn full(&self) -> u64 {
+        self.each * GROUP
+    }
+
+    /// Blocks of a group: in the last one, as of the next power of two of pages, so that those of a whole group can be folded.
+    pub fn of(&self, group: u64) -> u64 {
+        let pages = self.pages_of(group);
+        self.each * (pages.end - pages.start).next_power_of_two()
+    }
+
+    /// All blocks.
+    pub fn blocks(&self) -> u64 {
+        match self.groups().checked_sub(1) {
+            Some(last) => last * self.full() + self.of(last),
+            None => 0,
         }
-        blocks[below(hash, all) - first].add(hash);
+    }
+
+    /// The block of a hash in a group, counted from the first group's.
+    #[inline(always)]
+    pub fn block(&self, group: usize, hash: u64) -> usize {
+        let own = if group as u64 + 1 == self.groups() { self.of(group as u64) } else { self.full() };
+        group * self.full() as usize + below(hash, own as usize)
     }
 }
 
-/// A filter that is being made, so many blocks at a time as there is memory for. Keys are gathered by the part of it that they belong to,
-/// so that a processor's caches hold what is written.
+/// The blocks of groups that are full or being filled, by several threads if need be. A bit is set whoever sets it, so that the order of keys does not show.
 #[derive(Debug)]
-pub struct Making {
-    /// Blocks of the filter.
-    all: usize,
-    /// The first of those that are made now.
-    first: usize,
-    blocks: Placed<Block>,
-    /// Keys of a part that wait at most.
-    list: usize,
-    /// Hashes that wait, and a [`GAP`], for each part; none before the first, as where several threads add each has its own ([`Gathered`]).
-    waiting: Vec<u64>,
-    /// Of each part how many wait.
-    filled: Vec<u32>,
+pub struct Groups {
+    /// Blocks of a group.
+    full: usize,
+    /// Of the first groups those that have come; none of those that memory has no room for.
+    kept: Vec<Mutex<Vec<Block>>>,
 }
 
-impl Making {
-    /// Bytes of a part with so many keys that wait for it.
-    const fn each(list: usize) -> u64 {
-        (PART * size_of::<Block>() + (list + GAP) * size_of::<u64>() + size_of::<u32>()) as u64
+impl Groups {
+    /// For the groups of up to so many pages, as many of the first as `bytes` have room for.
+    pub fn new(most: Layout, bytes: u64) -> Groups {
+        let full = most.full();
+        let fit = bytes.checked_div(full * size_of::<Block>() as u64).unwrap_or(0);
+        let kept = (0..fit.min(most.groups())).map(|_| Mutex::default()).collect();
+        Groups { full: full as usize, kept }
     }
 
-    /// Keys that wait for a part of a filter of `all` blocks that is made in `bytes` of memory.
-    fn list(all: usize, bytes: u64) -> usize {
-        let parts = all.div_ceil(PART) as u64;
-        let list = KEYS * PART;
-        let fits = parts.saturating_mul(Self::each(list)) <= bytes;
-        if fits && parts * (list * size_of::<u64>()) as u64 <= WAITING { list } else { PART }
+    /// Bytes of the blocks of so many pages at most, when there are so many.
+    pub fn memory(most: Layout, bytes: u64) -> u64 {
+        let each = most.full() * size_of::<Block>() as u64;
+        let own = size_of::<Mutex<Vec<Block>>>() as u64;
+        bytes.checked_div(each).unwrap_or(0).min(most.groups()) * (each + own)
     }
 
-    /// So many blocks of a filter of `all` are made at a time in `bytes` of memory: all of them, or whole parts, at least one.
-    fn at_once(all: usize, bytes: u64) -> usize {
-        let parts = (bytes / Self::each(Self::list(all, bytes))).max(1) as usize;
-        all.min(parts.saturating_mul(PART))
+    /// For one thread.
+    pub fn filling(&self) -> Filling {
+        Filling { group: 0, any: false, blocks: vec![Block::zeroed(); self.full] }
     }
 
-    /// Bytes of memory for a filter of `all` blocks when there are `bytes`.
-    pub fn memory(all: usize, bytes: u64) -> u64 {
-        Self::at_once(all, bytes).div_ceil(PART) as u64 * Self::each(Self::list(all, bytes))
+    /// The blocks of a group, if they were kept, of which so many are wanted.
+    pub fn take(&mut self, group: u64, blocks: u64) -> Option<Vec<Block>> {
+        let kept = self.kept.get_mut(group as usize)?.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = mem::take(kept);
+        fold(&mut kept, blocks as usize);
+        Some(kept)
+    }
+}
+
+/// What one thread adds to a group.
+#[derive(Debug)]
+pub struct Filling {
+    group: u64,
+    /// Whether anything was added.
+    any: bool,
+    blocks: Vec<Block>,
+}
+
+impl Filling {
+    /// Goes on with the keys of this page, counted from 0.
+    #[inline]
+    pub fn page(&mut self, groups: &Groups, page: u64) {
+        if page / GROUP != self.group {
+            self.hand_over(groups);
+            self.group = page / GROUP;
+        }
     }
 
-    /// For a filter of up to `all` blocks in so many bytes of memory; begins one of so many.
-    ///
-    /// # Errors
-    /// There is no memory.
-    pub fn new(all: usize, bytes: u64) -> Result<Self, placement::Error> {
-        let at = Placement { policy: Policy::Local, pages: Pages::Transparent };
-        let blocks = Placed::zeroed(Self::at_once(all, bytes), &at)?;
-        let (parts, list) = (blocks.len().div_ceil(PART), Self::list(all, bytes));
-        Ok(Self { all, first: 0, blocks, list, waiting: Vec::new(), filled: vec![0; parts] })
+    /// Adds keys of the page.
+    #[inline]
+    pub fn add(&mut self, keys: &[u64]) {
+        let blocks = &mut self.blocks[..];
+        if blocks.is_empty() {
+            return;
+        }
+        self.any = true;
+        widest(
+            #[inline(always)]
+            || {
+                for &key in keys {
+                    let hash = hash(key);
+                    blocks[below(hash, blocks.len())].add(hash);
+                }
+            },
+        );
     }
 
-    /// Blocks of the filter, and the first of those that are made now.
-    pub fn begun(&self) -> (usize, usize) {
-        (self.all, self.first)
+    /// Adds a key of the page.
+    #[inline]
+    pub fn add_one(&mut self, key: u64) {
+        let (hash, all) = (hash(key), self.blocks.len());
+        if let Some(block) = self.blocks.get_mut(below(hash, all)) {
+            block.add(hash);
+            self.any = true;
+        }
     }
 
-    /// How many blocks are made at a time.
-    pub fn len(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// Begins the blocks from `first` on of a filter of `all`.
-    pub fn begin(&mut self, all: usize, first: usize) {
-        (self.all, self.first) = (all, first);
-        self.filled.fill(0);
+    /// Hands over what was added.
+    pub fn hand_over(&mut self, groups: &Groups) {
+        if !mem::take(&mut self.any) {
+            return;
+        }
+        if let Some(kept) = groups.kept.get(self.group as usize) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.is_empty() {
+                *kept = mem::replace(&mut self.blocks, vec![Block::zeroed(); groups.full]);
+                return;
+            }
+            kept.iter_mut().zip(&self.blocks).for_each(|(block, more)| block.join(more));
+        }
         self.blocks.fill(Block::zeroed());
     }
 
-    /// Adds the key with this hash to the blocks that are made now, in the end, if it belongs to one of them.
-    #[inline]
-    pub fn push(&mut self, hash: u64) {
-        // What lies before the first is beyond the last, too.
-        let block = below(hash, self.all).wrapping_sub(self.first);
-        if block >= self.blocks.len() {
-            return;
+    /// The blocks of what was added, of which so many are wanted.
+    pub fn folded(mut self, blocks: u64) -> Vec<Block> {
+        fold(&mut self.blocks, blocks as usize);
+        self.blocks
+    }
+}
+
+/// Makes so many blocks of a power of two times as many: a hash belongs to the same ones as if it had been so few from the beginning ([`below`]).
+fn fold(blocks: &mut Vec<Block>, wanted: usize) {
+    let together = blocks.len().checked_div(wanted).unwrap_or(1);
+    if together > 1 {
+        for to in 0..wanted {
+            let (first, others) = (blocks[to * together], to * together + 1..(to + 1) * together);
+            let joined = blocks[others].iter().fold(first, |mut all, block| {
+                all.join(block);
+                all
+            });
+            blocks[to] = joined;
         }
-        let part = block / PART;
-        let at = part * (self.list + GAP) + self.filled[part] as usize;
-        match self.waiting.get_mut(at) {
-            Some(waiting) => *waiting = hash,
-            None => self.first_waits(at, hash),
-        }
-        self.filled[part] += 1;
-        if self.filled[part] as usize == self.list {
-            self.empty(part);
-        }
-    }
-
-    /// The blocks that are made now, with all keys that were pushed.
-    pub fn finish(&mut self) -> &[Block] {
-        (0..self.filled.len()).for_each(|part| self.empty(part));
-        &self.blocks[..self.blocks.len().min(self.all - self.first)]
-    }
-
-    #[cold]
-    fn first_waits(&mut self, at: usize, hash: u64) {
-        self.waiting.resize(self.filled.len() * (self.list + GAP), 0);
-        self.waiting[at] = hash;
-    }
-
-    #[cold]
-    fn empty(&mut self, part: usize) {
-        let filled = std::mem::take(&mut self.filled[part]) as usize;
-        let from = part * (self.list + GAP);
-        let hashes = self.waiting.get(from..from + filled).unwrap_or_default();
-        widest(
-            #[inline(always)]
-            || add(&mut self.blocks, self.first, self.all, hashes),
-        );
+        blocks.truncate(wanted);
     }
 }
 
-/// The fewest keys that a thread gathers for a part before it adds them.
-const FEWEST: usize = 1 << 8;
-
-/// The blocks of a [`Making`], to which several threads add. A bit is set whoever sets it, so that the order of keys does not show.
-#[derive(Debug)]
-pub struct Shared<'m> {
-    all: usize,
-    first: usize,
-    /// How many blocks there are.
-    len: usize,
-    parts: Vec<Mutex<&'m mut [Block]>>,
-    /// Keys that each thread gathers for a part.
-    list: usize,
-}
-
-/// The keys that one thread has gathered.
-#[derive(Debug)]
-pub struct Gathered {
-    waiting: Vec<u64>,
-    filled: Vec<u32>,
-}
-
-impl Making {
-    /// For so many threads, which together hold no more keys than one would.
-    pub fn share(&mut self, threads: usize) -> Shared<'_> {
-        let list = (self.list / threads.max(1)).max(FEWEST);
-        let (all, first, len) = (self.all, self.first, self.blocks.len());
-        Shared { all, first, len, parts: self.blocks.chunks_mut(PART).map(Mutex::new).collect(), list }
-    }
-}
-
-impl Shared<'_> {
-    /// For one thread.
-    pub fn gather(&self) -> Gathered {
-        let parts = self.parts.len();
-        Gathered { waiting: vec![0; parts * (self.list + GAP)], filled: vec![0; parts] }
-    }
-
-    fn empty(&self, part: usize, hashes: &[u64]) {
-        let mut blocks = self.parts[part].lock().unwrap_or_else(PoisonError::into_inner);
-        widest(
-            #[inline(always)]
-            || add(&mut blocks, self.first + part * PART, self.all, hashes),
-        );
-    }
-}
-
-impl Gathered {
-    /// Adds keys, in the end, to those blocks that are made now.
-    pub fn push_all(&mut self, shared: &Shared<'_>, keys: &[u64]) {
-        let stride = shared.list + GAP;
-        for &key in keys {
-            let hash = hash(key);
-            // What lies before the first is beyond the last, too.
-            let block = below(hash, shared.all).wrapping_sub(shared.first);
-            if block >= shared.len {
-                continue;
-            }
-            let part = block / PART;
-            let filled = self.filled[part] as usize;
-            self.waiting[part * stride + filled] = hash;
-            self.filled[part] = filled as u32 + 1;
-            if filled + 1 == shared.list {
-                self.filled[part] = 0;
-                shared.empty(part, &self.waiting[part * stride..][..shared.list]);
-            }
-        }
-    }
-
-    /// Adds all that were gathered.
-    pub fn finish(self, shared: &Shared<'_>) {
-        let stride = shared.list + GAP;
-        for (part, &filled) in self.filled.iter().enumerate() {
-            shared.empty(part, &self.waiting[part * stride..][..filled as usize]);
-        }
-    }
-}
-
-/// Asks for the block of a hash.
+/// Asks for a block.
 #[inline(always)]
-pub fn fetch(blocks: &[Block], hash: u64) {
-    if !blocks.is_empty() {
-        prefetch(&blocks[below(hash, blocks.len())]);
+pub fn fetch(blocks: &[Block], block: usize) {
+    if let Some(block) = blocks.get(block) {
+        prefetch(block);
     }
 }
 
-/// For each hash whether a key of it may be there. A filter without blocks knows nothing.
-pub fn sieve(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
+/// For each hash, whose block is known, whether a key of it may be there. A filter without blocks knows nothing.
+pub fn sieve(blocks: &[Block], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     widest(
         #[inline(always)]
-        || sieve_scalar(blocks, hashes, may),
+        || sieve_scalar(blocks, places, hashes, may),
     );
 }
 
 /// [`sieve`], whatever the processor.
 #[inline(always)]
-fn sieve_scalar(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
+fn sieve_scalar(blocks: &[Block], places: &[usize], hashes: &[u64], may: &mut [bool]) {
     if blocks.is_empty() {
         may.fill(true);
         return;
     }
-    for (&hash, may) in hashes.iter().zip(may) {
-        *may = blocks[below(hash, blocks.len())].has(hash);
+    for ((&hash, &place), may) in hashes.iter().zip(places).zip(may) {
+        *may = blocks[place].has(hash);
     }
 }
 
@@ -300,16 +275,12 @@ fn sieve_scalar(blocks: &[Block], hashes: &[u64], may: &mut [bool]) {
 mod tests {
     use super::*;
 
-    fn may_have(blocks: &[Block], key: u64) -> bool {
+    fn may_have(blocks: &[Block], place: usize, key: u64) -> bool {
         let (mut plain, mut native) = ([false], [false]);
-        sieve_scalar(blocks, &[hash(key)], &mut plain);
-        sieve(blocks, &[hash(key)], &mut native);
+        sieve_scalar(blocks, &[place], &[hash(key)], &mut plain);
+        sieve(blocks, &[place], &[hash(key)], &mut native);
         assert_eq!(plain, native);
         plain[0]
-    }
-
-    fn add_to(blocks: &mut [Block], hashes: &[u64]) {
-        add(blocks, 0, blocks.len(), hashes);
     }
 
     /// Keys as different as neighbouring numbers, and as sorted k-mers that share all but their ends.
@@ -317,69 +288,88 @@ mod tests {
         (0..n).map(|i| if i % 2 == 0 { i } else { i << 40 })
     }
 
+    /// The blocks of a table of these keys, so many to a page, by so many threads with so much memory for them.
+    fn made(keys: &[u64], per_page: usize, each: u64, threads: usize, bytes: u64) -> (Layout, Vec<Option<Vec<Block>>>) {
+        let layout = Layout::new(each, keys.len().div_ceil(per_page) as u64);
+        let mut groups = Groups::new(Layout::new(each, layout.pages + 1000), bytes);
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let groups = &groups;
+                scope.spawn(move || {
+                    let mut filling = groups.filling();
+                    for (page, keys) in keys.chunks(per_page).enumerate().skip(thread).step_by(threads) {
+                        filling.page(groups, page as u64);
+                        let (one, others) = keys.split_first().unwrap();
+                        filling.add_one(*one);
+                        filling.add(others);
+                    }
+                    filling.hand_over(groups);
+                });
+            }
+        });
+        (layout, (0..layout.groups()).map(|group| groups.take(group, layout.of(group))).collect())
+    }
+
     #[test]
     fn finds_all_and_little_else() {
         let n = 200_000;
+        let own: Vec<u64> = keys(n).collect();
         for (bits, most) in [(8, 0.04), (12, 0.008), (16, 0.003)] {
-            let mut blocks = vec![Block::zeroed(); blocks_for(n, bits)];
-            keys(n).for_each(|key| add_to(&mut blocks, &[hash(key)]));
-            assert!(keys(n).all(|key| may_have(&blocks, key)));
-            let absent = (0..n).map(|i| (1 << 63) | i);
-            let wrong = absent.filter(|&key| may_have(&blocks, key)).count();
-            assert!((wrong as f64) < most * n as f64, "{bits} bits: {wrong} of {n}");
+            for per_page in [454, 100_000, 7] {
+                let (layout, groups) = made(&own, per_page, Layout::each(per_page, bits), 1, u64::MAX);
+                let blocks: Vec<Block> = groups.into_iter().flat_map(Option::unwrap).collect();
+                assert_eq!(blocks.len() as u64, layout.blocks());
+                let group = |i: usize| i / per_page / GROUP as usize;
+                let has = |i: usize, key: u64| may_have(&blocks, layout.block(group(i), hash(key)), key);
+                assert!(own.iter().enumerate().all(|(i, &key)| has(i, key)));
+                let wrong = (0..own.len()).filter(|&i| has(i, (1 << 63) | i as u64)).count();
+                assert!((wrong as f64) < most * n as f64, "{bits} bits, {per_page}: {wrong} of {n}");
+            }
         }
     }
 
     #[test]
-    fn a_filter_made_in_pieces_is_the_same() {
-        let n = 300_000;
-        let hashes: Vec<u64> = keys(n).map(hash).collect();
-        for all in [1, PART, 3 * PART + 5] {
-            let mut plain = vec![Block::zeroed(); all];
-            add_to(&mut plain, &hashes);
-            for bytes in [0, 2 * Making::each(PART), 3 * Making::each(KEYS * PART), u64::MAX] {
-                let mut making = Making::new(4 * PART, bytes).unwrap();
-                let mut made = Vec::new();
-                while made.len() < all {
-                    making.begin(all, made.len());
-                    hashes.iter().for_each(|&hash| making.push(hash));
-                    made.extend_from_slice(making.finish());
+    fn several_threads_make_the_same_and_leave_out_what_has_no_room() {
+        let own: Vec<u64> = keys(50_000).collect();
+        for per_page in [1, 30, 700, 1000] {
+            let (layout, plain) = made(&own, per_page, 3, 1, u64::MAX);
+            assert!(plain.iter().all(Option::is_some));
+            for (threads, room) in [(3, 1 << 40), (1, 2), (3, 2), (2, 0)] {
+                let (_, other) = made(&own, per_page, 3, threads, room * layout.full() * 64);
+                for (group, (a, b)) in plain.iter().zip(&other).enumerate() {
+                    let kept = (group as u64) < room;
+                    assert_eq!(b.is_some(), kept, "{threads} threads, room for {room}, group {group}");
+                    assert!(!kept || a == b, "{threads} threads, room for {room}, group {group}");
                 }
-                assert!(made == plain, "{all} blocks in {bytes} bytes");
             }
         }
-        Making::new(0, u64::MAX).unwrap().push(3);
     }
 
     #[test]
-    fn a_filter_made_by_several_threads_is_the_same() {
-        let all: Vec<u64> = keys(300_000).collect();
-        for blocks in [1, PART, 3 * PART + 5] {
-            let mut plain = vec![Block::zeroed(); blocks];
-            all.iter().for_each(|&key| add_to(&mut plain, &[hash(key)]));
-            for (threads, bytes) in [(1, u64::MAX), (3, u64::MAX), (3, 0)] {
-                let mut making = Making::new(blocks, bytes).unwrap();
-                let shared = making.share(threads);
-                std::thread::scope(|scope| {
-                    for keys in all.chunks(all.len().div_ceil(threads)) {
-                        let shared = &shared;
-                        scope.spawn(move || {
-                            let mut gathered = shared.gather();
-                            keys.chunks(999).for_each(|some| gathered.push_all(shared, some));
-                            gathered.finish(shared);
-                        });
-                    }
-                });
-                let made = making.finish();
-                assert!(*made == plain[..made.len()], "{blocks} blocks by {threads} threads");
-            }
+    fn folded_blocks_are_those_of_so_few() {
+        let own: Vec<u64> = keys(3000).collect();
+        for pages in [1_u64, 2, 8, 32, 64] {
+            let groups = Groups::new(Layout::new(11, 64), u64::MAX);
+            let mut filling = groups.filling();
+            filling.add(&own);
+            let folded = filling.folded(11 * pages);
+            let mut plain = vec![Block::zeroed(); 11 * pages as usize];
+            own.iter().for_each(|&key| plain[below(hash(key), 11 * pages as usize)].add(hash(key)));
+            assert!(folded == plain, "{pages}");
         }
     }
 
     #[test]
     fn without_blocks_every_key_may_be_there() {
-        fetch(&[], hash(3));
-        assert!(may_have(&[], 3));
-        assert_eq!(blocks_for(0, 12), 0);
+        fetch(&[], 3);
+        assert!(may_have(&[], 0, 3));
+        assert_eq!((Layout::new(0, 70).blocks(), Layout::new(11, 0).blocks()), (0, 0));
+        assert_eq!((Layout::new(11, 1).blocks(), Layout::new(11, 64).blocks()), (11, 704));
+        assert_eq!((Layout::new(11, 65).blocks(), Layout::new(11, 67).blocks()), (715, 748));
+        let groups = Groups::new(Layout::new(0, 70), u64::MAX);
+        let mut filling = groups.filling();
+        filling.add(&[3]);
+        filling.add_one(4);
+        filling.hand_over(&groups);
     }
 }

@@ -6,6 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use twox_hash::XxHash3_64;
 
 use crate::error::Part;
+use crate::filter::{self, Layout};
 
 #[cfg(target_endian = "big")]
 compile_error!("tables are little-endian and are read where they lie");
@@ -20,8 +21,10 @@ pub const KEY: usize = 8;
 pub const MAX_VALUE: usize = CHECKED - KEY;
 /// The longest note in a header.
 pub const MAX_NOTE: usize = 2048;
-/// The version that is written and read.
-pub const VERSION: u32 = 1;
+/// The version that is written.
+pub const VERSION: u32 = 2;
+/// The one before, which is read too, but for its filter: that was one for all pages.
+const ONE_FILTER: u32 = 1;
 const MAGIC: [u8; 8] = *b"GENUMATB";
 /// Where the note starts.
 const NOTE: usize = 192;
@@ -163,6 +166,8 @@ pub struct Header {
     pub index: Section,
     /// Blocks of the filter.
     pub filter: Section,
+    /// How many of them there are for each page; `None` in a table of the version before.
+    pub filter_each: Option<u64>,
     /// Keys, then values of the hot entries.
     pub hot: Section,
     /// What the caller wants to find again.
@@ -191,6 +196,11 @@ impl Header {
         self.hot.end()
     }
 
+    /// Where the blocks of the filter lie; a filter of none where it cannot be used.
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.filter_each.unwrap_or(0), self.pages())
+    }
+
     /// Hot entries.
     pub fn hot_entries(&self) -> u64 {
         self.hot.bytes / (KEY + self.shape.value) as u64
@@ -201,13 +211,14 @@ impl Header {
         let mut page = Page::zeroed();
         let mut put = |at: usize, bytes: &[u8]| page.0[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &MAGIC);
-        let words = [VERSION, PAGE as u32, self.shape.value as u32, self.shape.per_page as u32];
+        let version = if self.filter_each.is_some() { VERSION } else { ONE_FILTER };
+        let words = [version, PAGE as u32, self.shape.value as u32, self.shape.per_page as u32];
         put(8, bytemuck::cast_slice(&words));
         let section = |part: &Section| [part.offset, part.bytes, part.checksum];
         let [index, filter, hot] = [&self.index, &self.filter, &self.hot].map(section);
         put(24, bytemuck::cast_slice(&[self.entries, self.pages(), self.first, self.last]));
         put(56, bytemuck::cast_slice(&[index, filter, hot]));
-        put(128, &(self.note.len() as u64).to_le_bytes());
+        put(128, bytemuck::cast_slice(&[self.note.len() as u64, self.filter_each.unwrap_or(0)]));
         put(NOTE, &self.note);
         page.seal(0);
         page
@@ -220,7 +231,7 @@ impl Header {
         if page.0[..8] != MAGIC {
             return Err(Misfit::Magic);
         }
-        if half(8) != VERSION {
+        if !matches!(half(8), VERSION | ONE_FILTER) {
             return Err(Misfit::Version(half(8)));
         }
         let fits = |fits: bool, what| if fits { Ok(()) } else { Err(Misfit::Damaged(what)) };
@@ -239,6 +250,7 @@ impl Header {
             last: word(48),
             index: section(56),
             filter: section(80),
+            filter_each: (half(8) == VERSION).then(|| word(136)),
             hot: section(104),
             note: page.0[NOTE..NOTE + note as usize].to_vec(),
         };
@@ -250,6 +262,9 @@ impl Header {
         fits(index.bytes == header.pages() * KEY as u64, "the index has another length")?;
         fits(filter.bytes < 1 << 56 && hot.bytes < 1 << 56, "a part is too long")?;
         fits(filter.offset == index.end() && filter.bytes.is_multiple_of(64), "the filter is elsewhere")?;
+        fits(header.filter_each.is_none_or(|each| each <= filter::MOST), "the filter has too many blocks")?;
+        let blocks = header.filter_each.map_or(filter.bytes / 64, |_| header.layout().blocks());
+        fits(filter.bytes == blocks * 64, "the filter has another length")?;
         fits(hot.offset == filter.end(), "the hot entries are elsewhere")?;
         fits(hot.bytes.is_multiple_of((KEY + shape.value) as u64), "the hot entries have another length")?;
         fits(header.hot_entries() <= header.entries, "there are more hot entries than entries")?;
@@ -270,10 +285,10 @@ mod tests {
         let shape = Shape::new(128);
         let pages = shape.pages(1000);
         let index = Section { offset: (1 + pages) * 4096, bytes: pages * 8, checksum: 1 };
-        let filter = Section { offset: index.end(), bytes: 64 * 100, checksum: 2 };
+        let filter = Section { offset: index.end(), bytes: 64 * 3 * 64, checksum: 2 };
         let hot = Section { offset: filter.end(), bytes: 136 * 7, checksum: 3 };
         let note = b"k 31".to_vec();
-        Header { shape, entries: 1000, first: 5, last: u64::MAX, index, filter, hot, note }
+        Header { shape, entries: 1000, first: 5, last: u64::MAX, index, filter, filter_each: Some(3), hot, note }
     }
 
     #[test]
@@ -281,7 +296,10 @@ mod tests {
         let header = header();
         assert_eq!(Header::parse(&header.page()), Ok(header.clone()));
         assert_eq!((header.pages(), header.hot_entries()), (34, 7));
-        assert_eq!(header.file_bytes(), (1 + 34 + 1 + 2 + 1) * 4096);
+        assert_eq!(header.file_bytes(), (1 + 34 + 1 + 3 + 1) * 4096);
+        let before = Header { filter_each: None, ..header };
+        assert_eq!(Header::parse(&before.page()), Ok(before.clone()));
+        assert_eq!(before.layout().blocks(), 0);
     }
 
     #[test]
@@ -314,6 +332,8 @@ mod tests {
             (95, "a part is too long"),
             (81, "the filter is elsewhere"),
             (104, "the hot entries are elsewhere"),
+            (89, "the filter has another length"),
+            (136, "the filter has too many blocks"),
             (112, "the hot entries have another length"),
             (130, "the note is too long"),
         ] {

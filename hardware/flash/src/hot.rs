@@ -78,9 +78,11 @@ impl Chooser {
             return;
         }
         let order = |c: &Candidate| (std::cmp::Reverse(c.weight), c.key);
-        let (_, last, _) = self.candidates.select_nth_unstable_by_key(self.wanted - 1, order);
-        // Later keys are larger: one of the same weight would come after it.
-        self.too_small = last.weight;
+        if let Some(last) = self.wanted.checked_sub(1) {
+            let (_, last, _) = self.candidates.select_nth_unstable_by_key(last, order);
+            // Later keys are larger: one of the same weight would come after it.
+            self.too_small = last.weight;
+        }
         self.candidates.truncate(self.wanted);
         self.candidates.sort_unstable_by_key(|c| c.slot);
         for (to, candidate) in self.candidates.iter_mut().enumerate() {
@@ -91,8 +93,9 @@ impl Chooser {
         self.values.truncate(self.wanted * self.value);
     }
 
-    /// Keys and values of the chosen ones, in order of keys.
-    pub fn finish(mut self) -> (Vec<u64>, Vec<u8>) {
+    /// Keys and values of the chosen ones, so many at most, in order of keys.
+    pub fn finish(mut self, most: usize) -> (Vec<u64>, Vec<u8>) {
+        self.wanted = self.wanted.min(most);
         self.halve();
         (self.candidates.iter().map(|c| c.key).collect(), self.values)
     }

@@ -4,11 +4,18 @@
 //! number, so there are no pointers (the multilevel index of cadenelli2019, section 5.2.2, with nodes of 8 keys instead of 64). Keys that are
 //! looked up together go down the levels together, and each step's lines are asked for one level ahead.
 
+use std::ops::Range;
+
 use genuma_machine::placement::{self, Placed, Placement};
 use genuma_machine::processor::prefetch;
 
+use crate::filter::GROUP;
+
 /// Keys of a node: a cache line of 64 bytes.
 const NODE: usize = 8;
+/// Levels below that of groups of pages.
+const BELOW: usize = 2;
+const _: () = assert!((NODE * NODE) as u64 == GROUP);
 /// Keys that go down together.
 pub const TOGETHER: usize = 16;
 
@@ -68,13 +75,24 @@ impl Index {
         size_of_val(&self.keys[..])
     }
 
-    /// The last page whose first key is not above the key, for up to [`TOGETHER`] keys, none of them below the first page's.
-    pub fn find(&self, keys: &[u64], pages: &mut [usize; TOGETHER]) {
+    /// Of [`GROUP`] pages each, the last group whose first key is not above the key, for up to [`TOGETHER`] keys, none of them below the first page's.
+    pub fn groups(&self, keys: &[u64], groups: &mut [usize; TOGETHER]) {
+        groups.fill(0);
+        self.descend(0..self.levels.len().saturating_sub(BELOW), keys, groups);
+    }
+
+    /// The last page whose first key is not above the key, for such keys whose groups are known: these become pages.
+    pub fn pages(&self, keys: &[u64], groups: &mut [usize; TOGETHER]) {
+        self.descend(self.levels.len().saturating_sub(BELOW)..self.levels.len(), keys, groups);
+    }
+
+    /// Goes down some levels: what was a place above the first becomes one in the last.
+    fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; TOGETHER]) {
         assert!(keys.len() <= TOGETHER);
-        pages.fill(0);
-        for (level, &(start, len)) in self.levels.iter().enumerate() {
+        for level in levels {
+            let (start, len) = self.levels[level];
             let next = self.levels.get(level + 1);
-            for (&key, place) in keys.iter().zip(&mut *pages) {
+            for (&key, place) in keys.iter().zip(&mut *places) {
                 let node = &self.keys[start + *place * NODE..][..NODE];
                 // A sum instead of a search: nothing to mispredict.
                 let below: usize = node.iter().map(|&first| usize::from(first <= key)).sum();
@@ -112,14 +130,13 @@ mod tests {
             let asked = firsts.iter().flat_map(|&first| [first.max(4) - 1, first, first + 1]);
             let asked: Vec<u64> = asked.chain([u64::MAX - 1, u64::MAX]).collect();
             for keys in asked.chunks(TOGETHER) {
-                let mut found = [0; TOGETHER];
-                index.find(keys, &mut found);
-                for (&key, &page) in keys.iter().zip(&found) {
-                    assert_eq!(
-                        page,
-                        firsts.partition_point(|&first| first <= key) - 1,
-                        "{pages} pages, {key}"
-                    );
+                let mut groups = [0; TOGETHER];
+                index.groups(keys, &mut groups);
+                let mut found = groups;
+                index.pages(keys, &mut found);
+                for (i, &key) in keys.iter().enumerate() {
+                    let page = firsts.partition_point(|&first| first <= key) - 1;
+                    assert_eq!((groups[i], found[i]), (page / 64, page), "{pages} pages, {key}");
                 }
             }
         }
@@ -129,7 +146,7 @@ mod tests {
     fn the_largest_key_may_start_a_page() {
         let index = index(&[0, 9, u64::MAX]);
         let mut found = [0; TOGETHER];
-        index.find(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
+        index.pages(&[0, 8, 9, u64::MAX - 1, u64::MAX], &mut found);
         assert_eq!(found[..5], [0, 0, 1, 1, 2]);
     }
 }

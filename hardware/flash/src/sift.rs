@@ -6,9 +6,6 @@ use crate::hash::hash;
 use crate::index::TOGETHER;
 use crate::table::Table;
 
-/// Keys whose lines of the filter are asked for together.
-const AHEAD: usize = 16;
-
 /// A key that has to be looked for in its page.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
@@ -45,65 +42,91 @@ pub fn sift(
         counted.told_absent += keys.len() as u64;
         return;
     };
-    let mut hashes = [0; AHEAD];
-    let mut next_hashes = [0; AHEAD];
-    let mut may = [false; AHEAD];
-    let mut left = [0; AHEAD];
-    let mut chunks = keys.chunks(AHEAD).peekable();
-    fetch(table, chunks.peek().copied().unwrap_or_default(), &mut next_hashes);
-    for first in (first..).step_by(AHEAD) {
+    let (mut now, mut next) = (Fetched::default(), Fetched::default());
+    let mut may = [false; TOGETHER];
+    let mut left = [0; TOGETHER];
+    let mut chunks = keys.chunks(TOGETHER).peekable();
+    next.fetch(table, chunks.peek().copied().unwrap_or_default(), least);
+    for first in (first..).step_by(TOGETHER) {
         let Some(keys) = chunks.next() else { break };
-        std::mem::swap(&mut hashes, &mut next_hashes);
+        std::mem::swap(&mut now, &mut next);
         // While these are looked at, the lines of the next are on their way.
-        fetch(table, chunks.peek().copied().unwrap_or_default(), &mut next_hashes);
-        filter::sieve(&table.filter, &hashes[..keys.len()], &mut may[..keys.len()]);
+        next.fetch(table, chunks.peek().copied().unwrap_or_default(), least);
+        let Fetched { hashes, groups, blocks } = &now;
+        let n = keys.len();
+        filter::sieve(&table.filter, &blocks[..n], &hashes[..n], &mut may[..n]);
         // Which keys are left is written without a branch: there would be no telling which way it goes.
         let mut lefts = 0;
         for (number, (&key, &may)) in keys.iter().zip(&may).enumerate() {
             left[lefts] = number;
             lefts += usize::from((least <= key) & (key <= most) & may);
         }
-        counted.told_absent += (keys.len() - lefts) as u64;
+        counted.told_absent += (n - lefts) as u64;
         let left = &left[..lefts];
         left.iter().for_each(|&number| table.hot.fetch(hashes[number]));
-        let mut cold = [(0, 0); TOGETHER];
-        let mut colds = 0;
+        let mut cold = Cold::default();
         for &number in left {
             match table.hot.get(keys[number], hashes[number]) {
                 Some(value) => {
                     room.put(first + number, value);
                     counted.hot += 1;
                 }
-                None => {
-                    cold[colds] = (keys[number], first + number);
-                    colds += 1;
-                }
-            }
-            if colds == TOGETHER {
-                place(table, &cold, wanted);
-                colds = 0;
+                None => cold.put(keys[number], groups[number], first + number),
             }
         }
-        place(table, &cold[..colds], wanted);
+        cold.place(table, wanted);
     }
 }
 
-/// Hashes keys, and asks for their lines of the filter.
-#[inline(always)]
-fn fetch(table: &Table, keys: &[u64], hashes: &mut [u64; AHEAD]) {
-    for (key, place) in keys.iter().zip(hashes) {
-        *place = hash(*key);
-        filter::fetch(&table.filter, *place);
+/// What is known of keys whose lines of the filter are on their way.
+#[derive(Default)]
+struct Fetched {
+    hashes: [u64; TOGETHER],
+    /// Groups of pages in which the keys would be.
+    groups: [usize; TOGETHER],
+    /// Their blocks of the filter.
+    blocks: [usize; TOGETHER],
+}
+
+impl Fetched {
+    /// Hashes keys, looks for their groups, and asks for their lines of the filter. No key of the table is below `least`.
+    #[inline(always)]
+    fn fetch(&mut self, table: &Table, keys: &[u64], least: u64) {
+        let mut inside = [0; TOGETHER];
+        for (place, key) in inside.iter_mut().zip(keys) {
+            *place = least.max(*key);
+        }
+        table.index.groups(&inside[..keys.len()], &mut self.groups);
+        for (i, &key) in keys.iter().enumerate() {
+            self.hashes[i] = hash(key);
+            self.blocks[i] = table.layout.block(self.groups[i], self.hashes[i]);
+            filter::fetch(&table.filter, self.blocks[i]);
+        }
     }
 }
 
-/// Notes keys, each with its number, as wanted from their pages.
-fn place(table: &Table, cold: &[(u64, usize)], wanted: &mut Vec<Wanted>) {
-    let mut keys = [0; TOGETHER];
-    let mut pages = [0; TOGETHER];
-    for (place, (key, _)) in keys.iter_mut().zip(cold) {
-        *place = *key;
+/// Keys that have to be looked for in their pages.
+#[derive(Default)]
+struct Cold {
+    keys: [u64; TOGETHER],
+    groups: [usize; TOGETHER],
+    /// Their numbers among those asked for.
+    numbers: [usize; TOGETHER],
+    len: usize,
+}
+
+impl Cold {
+    #[inline(always)]
+    fn put(&mut self, key: u64, group: usize, number: usize) {
+        let at = self.len;
+        (self.keys[at], self.groups[at], self.numbers[at]) = (key, group, number);
+        self.len = at + 1;
     }
-    table.index.find(&keys[..cold.len()], &mut pages);
-    wanted.extend(cold.iter().zip(pages).map(|(&(_, key), page)| Wanted { page: page as u64, key }));
+
+    /// Notes them as wanted.
+    fn place(mut self, table: &Table, wanted: &mut Vec<Wanted>) {
+        table.index.pages(&self.keys[..self.len], &mut self.groups);
+        let own = self.numbers.iter().zip(self.groups).take(self.len);
+        wanted.extend(own.map(|(&key, page)| Wanted { page: page as u64, key }));
+    }
 }

@@ -10,7 +10,7 @@ use genuma_machine::placement::{self, Pages, Placed, Placement, Policy};
 
 use crate::error::{Error, Part};
 use crate::file;
-use crate::filter::Block;
+use crate::filter::{Block, Layout};
 use crate::format::{self, Checksum, Header, Misfit, PAGE, Page, Section, Shape, VERSION};
 use crate::hot::Hot;
 use crate::index::Index;
@@ -55,6 +55,7 @@ pub struct Table {
     pub(crate) header: Header,
     pub(crate) index: Index,
     pub(crate) filter: Placed<Block>,
+    pub(crate) layout: Layout,
     pub(crate) hot: Hot,
     /// All pages, where they are kept in memory.
     pub(crate) pages: Option<Placed<Page>>,
@@ -102,7 +103,11 @@ impl Table {
         let at = &options.placement;
         let (index, filter, hot) = (|| {
             let index = read_index(&plain, &header, at)?;
-            let filter = read_section(&plain, &header.filter, Part::Filter, at)?;
+            // That of a table of the version before is left where it is: every key may be there.
+            let filter = match header.filter_each {
+                Some(_) => read_section(&plain, &header.filter, Part::Filter, at)?,
+                None => Placed::zeroed(0, at)?,
+            };
             let hot = read_hot(&plain, &header, options.hot, at)?;
             Ok((index, filter, hot))
         })()
@@ -110,7 +115,8 @@ impl Table {
         let file = file::open_direct(path).map_err(opened)?;
         let (access, placement) = (options.access, at.clone());
         let path = path.to_path_buf();
-        let mut table = Table { path, header, index, filter, hot, pages: None, file, access, placement };
+        let layout = header.layout();
+        let mut table = Table { path, header, index, filter, layout, hot, pages: None, file, access, placement };
         if access == Access::Memory {
             table.pages = Some(table.read_pages()?);
         }
@@ -282,4 +288,40 @@ fn read_hot(file: &File, header: &Header, wanted: bool, at: &Placement) -> Resul
     }
     let (keys, values) = if wanted { (keys, values) } else { (&keys[..0], &values[..0]) };
     Ok(Hot::new(keys, Placed::copy_of(values, at)?, header.shape.value, at)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Answers, Spec, TableWriter};
+
+    #[test]
+    fn a_table_of_the_version_before_answers_without_its_filter() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t");
+        let mut writer = TableWriter::create(&path, Spec::new(4, 40_000)).unwrap();
+        let keys: Vec<u64> = (0..40_000).map(|i| 7 + 3 * i).collect();
+        keys.iter().for_each(|&key| writer.push(key, &(key as u32).to_le_bytes(), 0).unwrap());
+        writer.finish().unwrap();
+        let mut answers = Answers::new();
+        let mut told = Vec::new();
+        for before in [false, true] {
+            if before {
+                let file = File::options().read(true).write(true).open(&path).unwrap();
+                let header = Header { filter_each: None, ..read_header(&path, &file).unwrap() };
+                file.write_all_at(&header.page().0, 0).unwrap();
+            }
+            let table = Table::open(&path, &Options::default()).unwrap();
+            assert_eq!(table.resident().filter == 0, before);
+            let mut reader = table.reader(16).unwrap();
+            let asked: Vec<u64> = (0..120_010).collect();
+            reader.get_many(&asked, &mut answers).unwrap();
+            for (key, found) in asked.iter().zip(answers.iter()) {
+                let there = *key >= 7 && (key - 7) % 3 == 0 && *key < 120_007;
+                assert_eq!(found, there.then_some(&(*key as u32).to_le_bytes()[..]), "{key}");
+            }
+            told.push(reader.counted().told_absent);
+        }
+        assert!(told[0] > 79_000 && told[1] == 12, "{told:?}");
+    }
 }

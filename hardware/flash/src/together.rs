@@ -10,7 +10,7 @@ use genuma_machine::processor::Vectors;
 use genuma_work::turns::{Turns, Watch};
 
 use crate::error::Error;
-use crate::filter::{Gathered, Shared};
+use crate::filter::{Filling, Groups};
 use crate::format::{Page, Shape};
 use crate::hot::Chooser;
 use crate::sink::Ways;
@@ -40,7 +40,7 @@ pub struct Together<'w> {
     most: u64,
     wanted_hot: usize,
     turns: Turns<Turn>,
-    filter: Shared<'w>,
+    groups: &'w Groups,
     ways: Ways<'w>,
     /// First keys of all full pages.
     firsts: Mutex<Vec<u64>>,
@@ -55,7 +55,7 @@ pub struct Hand<'t, 'w> {
     _watch: Watch<'t, Turn>,
     buffer: Placed<Page>,
     firsts: Vec<u64>,
-    gathered: Gathered,
+    filling: Filling,
     chooser: Chooser,
 }
 
@@ -74,7 +74,7 @@ impl<'w> Together<'w> {
             _watch: self.turns.watch(),
             buffer: Ways::buffer().map_err(memory)?,
             firsts: Vec::new(),
-            gathered: self.filter.gather(),
+            filling: self.groups.filling(),
             chooser: Chooser::new(self.wanted_hot, self.shape.value),
         })
     }
@@ -184,14 +184,11 @@ impl Hand<'_, '_> {
                 self.pack(page, (&keys, &values), runs, now)
             }
         };
-        if go_on {
+        if go_on && self.table.wanted_hot > 0 {
             for (keys, values) in runs {
-                self.gathered.push_all(&self.table.filter, keys);
-                if self.table.wanted_hot > 0 {
-                    for (entry, &key) in keys.iter().enumerate() {
-                        let value = &values[entry * shape.value..][..shape.value];
-                        self.chooser.offer(key, value, weight(value));
-                    }
+                for (entry, &key) in keys.iter().enumerate() {
+                    let value = &values[entry * shape.value..][..shape.value];
+                    self.chooser.offer(key, value, weight(value));
                 }
             }
         }
@@ -213,10 +210,12 @@ impl Hand<'_, '_> {
         for (mut keys, mut values) in [carried].into_iter().chain(full_pages) {
             while let Some(&key) = keys.first() {
                 if on_page == 0 {
+                    self.filling.page(self.table.groups, number - 1);
                     self.firsts.push(key);
                 }
                 let now = keys.len().min(shape.per_page - on_page);
                 let (page_keys, page_values) = (&keys[..now], &values[..now * shape.value]);
+                self.filling.add(page_keys);
                 let page = &mut self.buffer[full];
                 shape.put_all(page, on_page, page_keys, page_values);
                 (keys, values) = (&keys[now..], &values[now * shape.value..]);
@@ -257,19 +256,19 @@ impl Hand<'_, '_> {
     }
 
     /// Ends this thread's part: there are no more stretches.
-    pub fn finish(self) {
-        self.gathered.finish(&self.table.filter);
+    pub fn finish(mut self) {
+        self.filling.hand_over(self.table.groups);
         self.table.choosers.lock().unwrap_or_else(PoisonError::into_inner).push(self.chooser);
     }
 }
 
 impl TableWriter {
-    /// Lets up to `threads` threads, which `work` starts and ends, write all entries of the table: nothing else is to be added to it, before or after.
+    /// Lets threads, which `work` starts and ends, write all entries of the table: nothing else is to be added to it, before or after.
     /// The same entries make the same table as [`TableWriter::push`] does, however they are cut into stretches. What `work` gives.
     ///
     /// # Errors
     /// As for [`TableWriter::push`].
-    pub fn together<T>(&mut self, threads: usize, work: impl FnOnce(&Together<'_>) -> T) -> Result<T, Error> {
+    pub fn together<T>(&mut self, work: impl FnOnce(&Together<'_>) -> T) -> Result<T, Error> {
         let (shape, wanted_hot) = (self.shape, self.spec.hot_entries);
         let together = Together {
             path: self.sink.path().to_path_buf(),
@@ -277,7 +276,7 @@ impl TableWriter {
             most: self.spec.entries,
             wanted_hot,
             turns: Turns::new(Turn::default()),
-            filter: self.filter.share(threads),
+            groups: &self.groups,
             ways: self.sink.ways()?,
             firsts: Mutex::default(),
             choosers: Mutex::default(),
@@ -292,7 +291,8 @@ impl TableWriter {
         self.firsts = firsts.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.sink.skip(self.firsts.len() as u64, refused.into_inner())?;
         if let Some(&key) = turn.keys.first() {
-            self.firsts.push(key);
+            self.begin_page(key);
+            self.filling.add(&turn.keys);
             shape.put_all(self.sink.page(), 0, &turn.keys, &turn.values);
         }
         (self.entries, self.on_page, self.first, self.last) =

@@ -1,5 +1,6 @@
 //! Entries in order of keys → a table on flash.
 
+use std::fs::File;
 use std::path::Path;
 
 use genuma_machine::placement::{Pages, Placed, Placement, Policy};
@@ -7,71 +8,64 @@ use genuma_work::publish::Partial;
 
 use crate::Error;
 use crate::file;
-use crate::filter::{self, Making};
+use crate::filter::{Block, Filling, GROUP, Groups, Layout};
 use crate::format::{self, Header, KEY, MAX_NOTE, MAX_VALUE, PAGE, Page, Section, Shape};
-use crate::hash::hash;
 use crate::hot::{Chooser, Hot};
 use crate::sink::Sink;
-
-/// Pages that are read again at once: 1 MiB.
-const AT_ONCE: usize = 256;
 
 /// What a table is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// Bytes of every value: 0 to [`MAX_VALUE`].
     pub value_bytes: usize,
-    /// How many entries there will be at most. When fewer come, all are read again to make the filter.
+    /// How many entries there will be at most.
     pub entries: u64,
-    /// Bits of the filter for each entry, up to 64; 0 for no filter. With 12 about 4 absent keys in 1000 are not told.
+    /// Bits of the filter for each entry, up to 64; 0 for no filter. With 12 some 3 absent keys in 1000 are not told.
     pub filter_bits: u32,
-    /// How many entries the filter is made for, where that is known better than by [`Spec::entries`] and not exactly: if as many come, or up to a third
-    /// more or a quarter less, they need not be read again, and each has that many bits less or more.
-    pub expected: Option<u64>,
     /// Entries that are read without touching flash: those of the largest weights. 0 for none.
     pub hot_entries: usize,
+    /// Of so many entries that have come one is hot at most.
+    pub hot_one_in: u64,
     /// Up to [`MAX_NOTE`] bytes that the reader finds again.
     pub note: Vec<u8>,
-    /// Bytes of memory to write in. They do not show in the table: a filter that is too large for them is made in pieces, and all entries are
-    /// read again for each piece but the first.
+    /// Bytes of memory to write in. They do not show in the table: where a filter is too large for them, the pages of the groups that have no room are
+    /// read again.
     pub memory: u64,
 }
 
 impl Spec {
     /// For at most `entries` entries with values of `value_bytes`: a filter of 12 bits a key, no hot entries, no note, any memory.
     pub fn new(value_bytes: usize, entries: u64) -> Spec {
-        let (filter_bits, hot_entries, note, memory) = (12, 0, Vec::new(), u64::MAX);
-        Spec { value_bytes, entries, filter_bits, expected: None, hot_entries, note, memory }
+        let (filter_bits, hot_entries, hot_one_in, note, memory) = (12, 0, 1, Vec::new(), u64::MAX);
+        Spec { value_bytes, entries, filter_bits, hot_entries, hot_one_in, note, memory }
     }
 
     /// Bytes of memory that writing takes at most, beyond [`Spec::memory`] only where that is too little for the first keys of pages,
-    /// candidates for hot entries, 2 MiB to write from, 1 MiB to read into, and 0.3 MiB of the filter.
-    /// Transparent huge pages may round the filter up to 2 MiB.
+    /// candidates for hot entries, 2 MiB to write from, 256 KiB to read into, and the group of pages whose filter is being made.
     pub fn held(&self) -> u64 {
-        self.beside_filter() + Making::memory(self.blocks(), self.for_filter())
+        self.beside_filter() + Groups::memory(self.layout(), self.for_filter())
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::new(self.value_bytes.min(MAX_VALUE))
+    }
+
+    /// Of the filter when as many entries come as may.
+    pub(crate) fn layout(&self) -> Layout {
+        let shape = self.shape();
+        Layout::new(Layout::each(shape.per_page, self.filter_bits), shape.pages(self.entries))
     }
 
     fn beside_filter(&self) -> u64 {
-        let value = self.value_bytes.min(MAX_VALUE);
-        let index = Shape::new(value).pages(self.entries) * KEY as u64;
-        index + Chooser::memory(self.hot_entries, value) + Sink::MEMORY + (AT_ONCE * PAGE) as u64
+        let index = self.shape().pages(self.entries) * KEY as u64;
+        let chosen = Chooser::memory(self.hot_entries, self.shape().value);
+        let group = self.layout().full() * size_of::<Block>() as u64;
+        index + chosen + Sink::MEMORY + GROUP * PAGE as u64 + group
     }
 
     /// Bytes of memory to make the filter in.
     fn for_filter(&self) -> u64 {
         self.memory.saturating_sub(self.beside_filter())
-    }
-
-    /// Blocks of the filter when as many entries come as are expected.
-    fn blocks(&self) -> usize {
-        filter::blocks_for(self.expected.unwrap_or(self.entries), self.filter_bits)
-    }
-
-    /// Blocks of the filter when so many entries have come.
-    fn blocks_for(&self, entries: u64) -> usize {
-        let near =
-            |&expected: &u64| expected / 4 * 3 <= entries && entries <= expected.saturating_add(expected / 3);
-        filter::blocks_for(self.expected.filter(near).unwrap_or(entries), self.filter_bits)
     }
 
     /// Says what is impossible about it.
@@ -134,7 +128,8 @@ pub struct TableWriter {
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) firsts: Vec<u64>,
-    pub(crate) filter: Making,
+    pub(crate) groups: Groups,
+    pub(crate) filling: Filling,
     pub(crate) chooser: Chooser,
 }
 
@@ -147,8 +142,8 @@ impl TableWriter {
         let path = path.as_ref();
         spec.check(path)?;
         let shape = Shape::new(spec.value_bytes);
-        let filter = Making::new(spec.blocks(), spec.for_filter())
-            .map_err(|source| Error::Memory { path: path.to_path_buf(), source })?;
+        let groups = Groups::new(spec.layout(), spec.for_filter());
+        let filling = groups.filling();
         let chooser = Chooser::new(spec.hot_entries, spec.value_bytes);
         let mut sink = Sink::create(path)?;
         // The header's place; what it says is known at the end.
@@ -163,7 +158,8 @@ impl TableWriter {
             first: 0,
             last: 0,
             firsts: Vec::new(),
-            filter,
+            groups,
+            filling,
             chooser,
         })
     }
@@ -189,13 +185,13 @@ impl TableWriter {
         }
         let place = self.on_page;
         if place == 0 {
-            self.firsts.push(key);
+            self.begin_page(key);
         }
+        self.filling.add_one(key);
         self.shape.put(self.sink.page(), place, key, value);
         self.on_page += 1;
         self.last = key;
         self.entries += 1;
-        self.filter.push(hash(key));
         self.chooser.offer(key, value, weight);
         if self.on_page == self.shape.per_page { self.end_page() } else { Ok(()) }
     }
@@ -233,8 +229,9 @@ impl TableWriter {
             let (page_keys, keys_after) = keys_left.split_at(now);
             let (page_values, values_after) = values_left.split_at(now * value);
             if self.on_page == 0 {
-                self.firsts.push(next);
+                self.begin_page(next);
             }
+            self.filling.add(page_keys);
             self.shape.put_all(self.sink.page(), self.on_page, page_keys, page_values);
             self.on_page += now;
             if self.on_page == self.shape.per_page {
@@ -247,11 +244,16 @@ impl TableWriter {
         }
         self.last = last;
         self.entries += keys.len() as u64;
-        keys.iter().for_each(|&key| self.filter.push(hash(key)));
         for (entry, &key) in keys.iter().enumerate() {
             self.chooser.offer(key, &values[entry * value..][..value], weight(entry));
         }
         Ok(())
+    }
+
+    /// Begins a page with this key.
+    pub(crate) fn begin_page(&mut self, key: u64) {
+        self.filling.page(&self.groups, self.firsts.len() as u64);
+        self.firsts.push(key);
     }
 
     /// Gives the page its checksum.
@@ -281,59 +283,67 @@ impl TableWriter {
             self.end_page()?;
         }
         let index = self.sink.section(&[bytemuck::cast_slice(&self.firsts)])?;
-        let filter = self.write_filter()?;
-        let (keys, values) = self.chooser.finish();
+        let layout = Layout { pages: self.firsts.len() as u64, ..self.spec.layout() };
+        let filter = self.write_filter(layout)?;
+        let most = self.entries / self.spec.hot_one_in.max(1);
+        let (keys, values) = self.chooser.finish(most.min(self.spec.hot_entries as u64) as usize);
         let hot = self.sink.section(&[bytemuck::cast_slice(&keys), &values])?;
         let (first, last, note) = (self.first, self.last, self.spec.note);
-        let header =
-            Header { shape: self.shape, entries: self.entries, first, last, index, filter, hot, note };
+        let (shape, entries, filter_each) = (self.shape, self.entries, Some(layout.each));
+        let header = Header { shape, entries, first, last, index, filter, filter_each, hot, note };
         let table = self.sink.finish(&header.page())?;
         let (entries, pages, hot) = (header.entries, header.pages(), header.hot_entries());
         Ok((Written { entries, pages, hot, bytes: header.file_bytes() }, table))
     }
 
-    /// Writes the filter. A piece that was not made while entries came is made of those in the file.
-    fn write_filter(&mut self) -> Result<Section, Error> {
-        let blocks = self.spec.blocks_for(self.entries);
-        if blocks > self.filter.begun().0 {
-            // More came than were expected.
-            let (room, path) = (self.spec.for_filter(), self.sink.path());
-            let memory = |source| Error::Memory { path: path.to_path_buf(), source };
-            self.filter = Making::new(0, 0).map_err(memory)?;
-            self.filter = Making::new(blocks, room).map_err(memory)?;
-            self.push_again()?;
-        }
-        let mut part = self.sink.part();
-        for first in (0..blocks).step_by(self.filter.len().max(1)) {
-            if self.filter.begun() != (blocks, first) {
-                self.filter.begin(blocks, first);
-                self.push_again()?;
-            }
-            self.sink.put(&mut part, bytemuck::cast_slice(self.filter.finish()))?;
+    /// Writes the filter. That of a group for which memory had no room is made of its pages in the file.
+    fn write_filter(&mut self, layout: Layout) -> Result<Section, Error> {
+        self.filling.hand_over(&self.groups);
+        let (mut part, mut again) = (self.sink.part(), None);
+        for group in 0..if layout.each == 0 { 0 } else { layout.groups() } {
+            let blocks = match self.groups.take(group, layout.of(group)) {
+                Some(blocks) => blocks,
+                None => {
+                    let (file, pages) = match &mut again {
+                        Some(again) => again,
+                        none => none.insert(self.begin_again()?),
+                    };
+                    self.make_again(layout, group, file, pages)?
+                }
+            };
+            self.sink.put(&mut part, bytemuck::cast_slice(&blocks))?;
         }
         self.sink.end_part(&part)
     }
 
-    /// Reads all entries again and adds their keys to the piece of the filter that is made now.
-    fn push_again(&mut self) -> Result<(), Error> {
+    /// To read pages again: the file, and room for a group.
+    fn begin_again(&mut self) -> Result<(File, Placed<Page>), Error> {
         let file = self.sink.written()?;
-        let path = self.sink.path();
         let at = Placement { policy: Policy::Local, pages: Pages::Base };
-        let mut buffer = Placed::<Page>::zeroed(AT_ONCE, &at)
-            .map_err(|source| Error::Memory { path: path.to_path_buf(), source })?;
-        let pages = self.shape.pages(self.entries);
-        for first in (0..pages).step_by(AT_ONCE) {
-            let read = &mut buffer[..AT_ONCE.min((pages - first) as usize)];
-            file::read_pages(path, &file, read, first)?;
-            for (page, number) in read.iter().zip(first..) {
-                if !page.whole(number + 1) {
-                    let (path, part) = (path.to_path_buf(), format::part(number));
-                    return Err(Error::Damaged { path, part, what: "its checksum is another" });
-                }
-                let keys = self.shape.keys(page, self.shape.in_page(number, self.entries));
-                keys.iter().for_each(|&key| self.filter.push(hash(key)));
+        let path = self.sink.path();
+        let memory = |source| Error::Memory { path: path.to_path_buf(), source };
+        Ok((file, Placed::zeroed(GROUP as usize, &at).map_err(memory)?))
+    }
+
+    /// The blocks of a group, of its pages in the file.
+    fn make_again(
+        &mut self,
+        layout: Layout,
+        group: u64,
+        file: &File,
+        pages: &mut [Page],
+    ) -> Result<Vec<Block>, Error> {
+        let (path, own) = (self.sink.path(), layout.pages_of(group));
+        let pages = &mut pages[..(own.end - own.start) as usize];
+        file::read_pages(path, file, pages, own.start)?;
+        let mut filling = self.groups.filling();
+        for (page, number) in pages.iter().zip(own) {
+            if !page.whole(number + 1) {
+                let (path, part) = (path.to_path_buf(), format::part(number));
+                return Err(Error::Damaged { path, part, what: "its checksum is another" });
             }
+            filling.add(self.shape.keys(page, self.shape.in_page(number, self.entries)));
         }
-        Ok(())
+        Ok(filling.folded(layout.of(group)))
     }
 }
