@@ -224,7 +224,7 @@ fn threads_memory_and_packing_do_not_show() {
 #[test]
 fn the_least_memory_does_not_show() {
     let folder = scratch("least");
-    // 1,020,000 k-mers, nearly all of them different: a filter of two pieces where memory is least.
+    // 1,020,000 k-mers, nearly all of them different: filters that do not all fit where memory is least.
     let mut state = 7u64;
     let mut base = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -232,8 +232,7 @@ impl Given {
     fn counting(&self) -> CountParams {
         // The quality under which bases are not counted changes nothing here.
         let params = Params { k: self.k, min_base_quality: 0, least_tumour: 2, least_quality: 0.0 };
-        let picked = self.reference.map(|bases| bases * self.samples.saturating_sub(1) as u64);
-        self.means.counting(&params, picked, PathBuf::new())
+        self.means.counting(&params, self.reference, self.samples.saturating_sub(1), PathBuf::new())
     }
 
     /// What the counter plans, and whether a copy of the reads is made beside it.

@@ -36,14 +36,22 @@ pub struct Means {
 }
 
 impl Means {
-    /// What counting with `params` gets of them, where the reference has so many bases; k-mers that have no room go to `work`.
-    pub fn counting(&self, params: &Params, reference: Option<u64>, work: PathBuf) -> CountParams {
+    /// What counting with `params` gets of them, where the reference has so many bases and there are so many tumours, each with picks and a sample of roots
+    /// of its own; k-mers that have no room go to `work`.
+    pub fn counting(
+        &self,
+        params: &Params,
+        reference: Option<u64>,
+        tumours: usize,
+        work: PathBuf,
+    ) -> CountParams {
         let picks = (reference.unwrap_or(0) as f64 * count::PICKS_PER_BASE) as u64;
+        let beside = (picks + SAMPLED) * tumours.max(1) as u64;
         CountParams {
             k: params.k,
             min_base_quality: params.min_base_quality,
             threads: self.threads,
-            memory: self.memory.saturating_sub(RESERVE + SAMPLED + picks).max(self.memory / 2),
+            memory: self.memory.saturating_sub(RESERVE + beside).max(self.memory / 2),
             work,
             scratch: self.scratch,
             part: Part::WHOLE,
@@ -58,7 +66,7 @@ impl Means {
     }
 }
 
-/// Bytes of the sample of roots, which is there while k-mers are counted.
+/// Bytes of a tumour's sample of roots, which is there while k-mers are counted.
 const SAMPLED: u64 = 112 << 20;
 
 /// Bytes kept free for what is not the counter's beside the picks: batches, tables.

@@ -318,7 +318,8 @@ impl Stepping<'_> {
         let Parts { params, genome_bases, reference, screen, .. } = self.parts;
         // Only whoever counts a partition has picks, and those of one.
         let bases = genome_bases.map(|bases| bases / u64::from(part.of()));
-        let counting = self.means.counting(params, bases, self.work.to_owned());
+        let tumours = self.parts.samples.tumours().len();
+        let counting = self.means.counting(params, bases, tumours, self.work.to_owned());
         Counting {
             lanes,
             samples: &self.parts.samples,

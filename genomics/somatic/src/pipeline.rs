@@ -157,8 +157,8 @@ impl Job {
 
     /// First pass: joint counts, and the k-mers that only the tumour has.
     fn count(&self, genome_bases: Option<u64>, watch: &dyn Watch) -> Result<Counts, Error> {
-        let bases = genome_bases.map(|bases| bases * self.samples.tumours().len() as u64);
-        let params = self.means.counting(&self.params, bases, self.store.work.clone());
+        let tumours = self.samples.tumours().len();
+        let params = self.means.counting(&self.params, genome_bases, tumours, self.store.work.clone());
         let least_tumour = self.params.least_tumour;
         let (lanes, samples) = (&self.lanes, &self.samples);
         let (reference, screen) = (self.reference.as_deref(), self.screen.as_deref());

@@ -196,7 +196,7 @@ mod tests {
             best.sort_by_key(|&key| (std::cmp::Reverse(weight(key)), key));
             best.truncate(wanted);
             best.sort_unstable();
-            let (keys, values) = chooser.finish();
+            let (keys, values) = chooser.finish(usize::MAX);
             assert_eq!(keys, best, "{wanted} of {n}");
 
             let placement = Placement { policy: Policy::Local, pages: Pages::Base };

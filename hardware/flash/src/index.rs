@@ -76,17 +76,20 @@ impl Index {
     }
 
     /// Of [`GROUP`] pages each, the last group whose first key is not above the key, for up to [`TOGETHER`] keys, none of them below the first page's.
+    #[inline(always)]
     pub fn groups(&self, keys: &[u64], groups: &mut [usize; TOGETHER]) {
         groups.fill(0);
         self.descend(0..self.levels.len().saturating_sub(BELOW), keys, groups);
     }
 
     /// The last page whose first key is not above the key, for such keys whose groups are known: these become pages.
+    #[inline(always)]
     pub fn pages(&self, keys: &[u64], groups: &mut [usize; TOGETHER]) {
         self.descend(self.levels.len().saturating_sub(BELOW)..self.levels.len(), keys, groups);
     }
 
     /// Goes down some levels: what was a place above the first becomes one in the last.
+    #[inline(always)]
     fn descend(&self, levels: Range<usize>, keys: &[u64], places: &mut [usize; TOGETHER]) {
         assert!(keys.len() <= TOGETHER);
         for level in levels {
@@ -94,8 +97,10 @@ impl Index {
             let next = self.levels.get(level + 1);
             for (&key, place) in keys.iter().zip(&mut *places) {
                 let node = &self.keys[start + *place * NODE..][..NODE];
-                // A sum instead of a search: nothing to mispredict.
-                let below: usize = node.iter().map(|&first| usize::from(first <= key)).sum();
+                // A bit for each instead of a search: nothing to mispredict, and one comparison where vectors are wide.
+                let bit = |(i, &first): (usize, &u64)| u8::from(first <= key) << i;
+                let bits = node.iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit);
+                let below = bits.count_ones() as usize;
                 // The largest key is not below what fills the last node.
                 *place = (*place * NODE + below - 1).min(len - 1);
                 if let Some(&(start, _)) = next {

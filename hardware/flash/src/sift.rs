@@ -1,5 +1,7 @@
 //! What needs no flash: which keys are absent or hot, and in which pages the others would be.
 
+use genuma_machine::processor::widest;
+
 use crate::answers::Part as Room;
 use crate::filter;
 use crate::hash::hash;
@@ -96,7 +98,10 @@ impl Fetched {
         for (place, key) in inside.iter_mut().zip(keys) {
             *place = least.max(*key);
         }
-        table.index.groups(&inside[..keys.len()], &mut self.groups);
+        widest(
+            #[inline(always)]
+            || table.index.groups(&inside[..keys.len()], &mut self.groups),
+        );
         for (i, &key) in keys.iter().enumerate() {
             self.hashes[i] = hash(key);
             self.blocks[i] = table.layout.block(self.groups[i], self.hashes[i]);
@@ -125,7 +130,10 @@ impl Cold {
 
     /// Notes them as wanted.
     fn place(mut self, table: &Table, wanted: &mut Vec<Wanted>) {
-        table.index.pages(&self.keys[..self.len], &mut self.groups);
+        widest(
+            #[inline(always)]
+            || table.index.pages(&self.keys[..self.len], &mut self.groups),
+        );
         let own = self.numbers.iter().zip(self.groups).take(self.len);
         wanted.extend(own.map(|(&key, page)| Wanted { page: page as u64, key }));
     }

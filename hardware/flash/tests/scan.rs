@@ -180,8 +180,8 @@ fn a_filter_knows_all_keys_whatever_was_announced() {
     let absent: Vec<u64> = keys.iter().map(|key| key + 500).collect();
     let mut whole = None;
     for most in [60_000, 60_001, 500_000] {
-        // No room, room for one group of 64 pages of 340 entries, for all.
-        for memory in [0, 3 << 20, u64::MAX] {
+        // No room, room for the first of three groups of pages (32 KiB of blocks, beside 2 MiB to write from, 256 KiB to read into and one such group), for all.
+        for memory in [0, (2 << 20) + ((256 + 32 + 48) << 10), u64::MAX] {
             write(&path, Spec { memory, ..Spec::new(4, most) }, &keys, &values, 4096);
             let bytes = fs::read(&path).unwrap();
             assert!(*whole.get_or_insert_with(|| bytes.clone()) == bytes, "{most} announced, {memory} bytes");
