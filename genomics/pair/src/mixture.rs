@@ -9,7 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Estimate, log_factorials};
-use crate::roots::{DEPTHS, MINORS, RootTally, SHARED};
+use crate::roots::{DEPTHS, MINORS, RootTally};
+use crate::sampled::told;
 
 /// How much of a sample is foreign.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,7 @@ const OWN: [f64; 8] = [0.003, 0.01, 0.03, 0.07, 0.14, 0.28, 0.5, 0.9];
 const READS: [f64; 8] = [0.08, 0.12, 0.17, 0.22, 0.28, 0.35, 0.42, 0.49];
 const PARTLY: [f64; 3] = [0.0, 0.3, 0.6];
 const UNLIKELY: [f64; 3] = [0.0, 0.5, 1.5];
+const KINDS: usize = READS.len() * PARTLY.len();
 const TRANSITIONS: [f64; 3] = [0.6, 0.45, 0.8];
 /// Changes a base from which on more are less likely, as shares are.
 const CHANGES: f64 = 2e-5;
@@ -52,6 +54,8 @@ const FEW: f64 = 0.15;
 const NORMAL: f64 = 6.0;
 /// Ways of having changes that are looked at closely: the likeliest.
 const LIKELIEST: usize = 5;
+/// And so many beside each share of a few.
+const BESIDE: usize = 2;
 /// Fewest sites, and fewest of the sample's own sites of two alleles among as many: another person has about as many of his own. In less a few places where
 /// the library or the genome is odd would be taken for another person.
 const SITES: u64 = 20_000;
@@ -64,15 +68,10 @@ const TIMES: [f64; 3] = [0.5, 1.5, 4.0];
 const TIMES_VARY: f64 = 0.7;
 /// Substitutions that are so much more frequent than the rarest are left out: they are damage.
 const DAMAGE: f64 = 1.8;
-/// Where the other sample has a read of the second allele too: largest share of the sites that may be of a foreign person's alleles, ...
+/// Where the other sample has a read of the second allele too: largest share of the sites that may be of a foreign person's alleles, and so many of the sample's own
+/// reads that have it at most: where it has more the allele may be inherited, and the other sample happens to have few reads of it or has lost it.
 const FOREIGN_MOST: f64 = 0.97;
-/// ... and largest share of the others that may be inherited, and that may be changes of the sample's own.
-const MOST: f64 = 0.45;
-/// How many of the sample's own changes are there if some of its cells are in the other sample, of changes that are in so many of the reads at least, ...
-const SEEN: f64 = 0.3;
-const CLEAR: f64 = 0.2;
-/// ... and how unlikely that is beforehand, in natural logarithms.
-const UNUSUAL: f64 = 2.0;
+const FEW_READS: usize = 2;
 /// How often a site has a second allele for a reason that nobody thought of.
 const UNKNOWN: f64 = 2e-7;
 
@@ -119,21 +118,21 @@ pub fn contamination(tally: &RootTally, known: &Known) -> Option<Contamination> 
     // The other sample shows one allele only, where it has two.
     let lost = lost + 2.0 * het * (beside * 0.5f64.ln()).exp();
     // A place is seen from both of its sides if both roots were sampled.
-    let all = Rows::new(&rows, copies, lost, 1.0 + tally.share, beside * other, sample == 0);
+    let could = tally.could_share(sample);
+    let all = Rows::new(&rows, copies, lost, 1.0 + tally.share, beside * other, could);
     let densities = |denser: f64| [0, 1].map(|i| het * FOREIGN[i] * (VARIES[i] * denser).exp());
     let prior = |share: f64| -(1.0 + share / RARE).ln() / 2.0;
     // The sample's own changes first, then what fits beside them.
     let coarse = COARSE.map(|share| (share, all.foreign(share)));
-    let log = |own: &Own| {
-        let of = |(share, foreign): &(f64, Foreign)| {
-            all.likelihood(foreign, densities(0.0), own, TIMES[1]) + prior(*share)
-        };
-        own.prior + coarse.iter().map(of).fold(f64::NEG_INFINITY, f64::max)
+    let logs = |own: &Own| {
+        coarse.each_ref().map(|(share, foreign)| {
+            own.prior + all.likelihood(foreign, densities(0.0), own, TIMES[1]) + prior(*share)
+        })
     };
-    let mut near = likeliest(owns(het, sample == 0), log);
+    let mut near = likeliest(owns(het, sample == 0), logs);
     let other = TRANSITIONS.into_iter().filter(|share| *share != TRANSITIONS[0]);
     let others = other.flat_map(|transitions| near.iter().map(move |own| Own { transitions, ..*own }));
-    near = likeliest(near.iter().copied().chain(others).collect(), log);
+    near = likeliest(near.iter().copied().chain(others).collect(), logs);
     near.push(Own::NONE);
     let fit = |share: f64| {
         let foreign = all.foreign(share);
@@ -171,7 +170,7 @@ impl Own {
 fn owns(het: f64, is_normal: bool) -> Vec<Own> {
     let mut all = Vec::new();
     for sites in OWN.map(|of| of * het) {
-        for kind in 0..READS.len() * PARTLY.len() {
+        for kind in 0..KINDS {
             let few = f64::from(u8::from(READS[kind / PARTLY.len()] < FEW));
             let few = few + UNLIKELY[kind % PARTLY.len()] + if is_normal { NORMAL } else { 0.0 };
             let prior = -(1.0 + sites / CHANGES).ln() / 2.0 - few;
@@ -181,14 +180,25 @@ fn owns(het: f64, is_normal: bool) -> Vec<Own> {
     all
 }
 
-/// The likeliest of them.
-fn likeliest(all: Vec<Own>, log: impl Fn(&Own) -> f64) -> Vec<Own> {
-    let mut logs: Vec<(f64, Own)> = all.into_iter().map(|own| (log(&own), own)).collect();
-    logs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    logs.into_iter().take(LIKELIEST).map(|(_, own)| own).collect()
+/// The likeliest of them, and those that are likeliest beside each of some shares.
+fn likeliest<const N: usize>(all: Vec<Own>, logs: impl Fn(&Own) -> [f64; N]) -> Vec<Own> {
+    let all: Vec<([f64; N], Own)> = all.into_iter().map(|own| (logs(&own), own)).collect();
+    let mut found: Vec<Own> = Vec::new();
+    let mut take = |of: &dyn Fn(&[f64; N]) -> f64, most: usize| {
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by(|&a, &b| of(&all[b].0).total_cmp(&of(&all[a].0)));
+        for own in order.into_iter().take(most).map(|i| all[i].1) {
+            if !found.contains(&own) {
+                found.push(own);
+            }
+        }
+    };
+    take(&|logs| logs.iter().copied().fold(f64::NEG_INFINITY, f64::max), LIKELIEST);
+    (0..N).for_each(|share| take(&|logs| logs[share], BESIDE));
+    found
 }
 
-/// Sites by how many of their reads have a second allele, of transitions or of transversions, and of one depth, where the other sample has so many reads of it.
+/// Sites by how many of their reads have a second allele, of transitions or of transversions, and of one depth, where the other sample has so many reads of it: none or one.
 struct Row {
     transition: bool,
     beside: usize,
@@ -197,10 +207,9 @@ struct Row {
 }
 
 fn rows(tally: &RootTally, sample: usize, usual: f64, both: bool) -> Vec<Row> {
-    let most = if both { SHARED } else { 0 };
     let (from, to) = ((usual * 0.5).max(6.0) as usize, ((usual * 1.6) as usize + 1).min(DEPTHS - 1));
     let row = |beside: usize, class: usize, depth: usize| {
-        let table = if beside == 0 { &tally.minor[sample] } else { &tally.shared[sample][beside - 1] };
+        let table = if beside == 0 { &tally.minor[sample] } else { &tally.shared[sample] };
         &table[(class * DEPTHS + depth) * MINORS..][..MINORS]
     };
     let rate = |class: usize| {
@@ -216,11 +225,12 @@ fn rows(tally: &RootTally, sample: usize, usual: f64, both: bool) -> Vec<Row> {
         (0..6).filter(|&class| rates[class] <= DAMAGE * least || rates[class] < 2e-4).collect();
     [true, false]
         .into_iter()
-        .flat_map(|transition| (0..=most).map(move |beside| (transition, beside)))
+        .flat_map(|transition| (0..=usize::from(both)).map(move |beside| (transition, beside)))
         .flat_map(|(transition, beside)| (from..=to).map(move |depth| (transition, beside, depth)))
         .map(|(transition, beside, depth)| {
             let own = || sound.iter().filter(|class| (**class == 2 || **class == 4) == transition);
-            let sites = (0..(depth / 2 + 1).min(MINORS - 1))
+            let most = if beside == 0 { MINORS - 1 } else { FEW_READS + 1 };
+            let sites = (0..(depth / 2 + 1).min(most))
                 .map(|m| own().map(|class| row(beside, *class, depth)[m] as f64).sum())
                 .collect();
             Row { transition, beside, depth, sites }
@@ -235,21 +245,58 @@ struct Cell {
     sites: f64,
     /// The chance of an allele of one half, and of each kind of changes.
     half: f64,
-    kinds: [f64; READS.len() * PARTLY.len()],
+    kinds: [f64; KINDS],
+}
+
+/// Chances of each number of molecules that are told to have the second allele, of `n` in all which have it with a chance of `p` each. With the logarithms of factorials.
+fn chances(n: usize, p: f64, logs: &[f64]) -> [f64; MINORS] {
+    let mut all = [0.0; MINORS];
+    let (own, other) = (p.max(1e-12).ln(), (1.0 - p).ln());
+    for k in 0..=n {
+        let chance = (logs[n] - logs[k] - logs[n - k] + k as f64 * own + (n - k) as f64 * other).exp();
+        match told().get(k) {
+            Some(told) => all.iter_mut().zip(&told[..=k]).for_each(|(all, told)| *all += chance * told),
+            None => all[k.min(MINORS - 1)] += chance,
+        }
+    }
+    all
+}
+
+/// Chances of each number of molecules of a second allele, of some depth.
+struct Shown {
+    /// Of an allele of one half.
+    half: [f64; MINORS],
+    /// Of each kind of changes.
+    kinds: Vec<[f64; KINDS]>,
+}
+
+impl Shown {
+    fn of(n: usize, logs: &[f64]) -> Shown {
+        // Of parts of the cells any is as likely.
+        const PARTS: usize = 12;
+        let each = READS.map(|share| {
+            let mut some = [0.0; MINORS];
+            for i in 0..PARTS {
+                let part = chances(n, share * (i as f64 + 0.5) / PARTS as f64, logs);
+                some.iter_mut().zip(part).for_each(|(sum, one)| *sum += one / PARTS as f64);
+            }
+            [chances(n, share, logs), some]
+        });
+        let kind = |m: usize, kind: usize| {
+            let (both, partly) = (&each[kind / PARTLY.len()], PARTLY[kind % PARTLY.len()]);
+            (1.0 - partly) * both[0][m] + partly * both[1][m]
+        };
+        let kinds = (0..MINORS).map(|m| std::array::from_fn(|i| kind(m, i))).collect();
+        Shown { half: chances(n, 0.5, logs), kinds }
+    }
 }
 
 /// Rows of transitions or of transversions, where the other sample has so many reads of the second allele.
 struct Alike {
     transition: bool,
     beside: usize,
-    /// Share of all sites that are here.
-    share: f64,
     /// How much more often a place is here if a foreign person has one of two alleles there, and two.
     foreign: [f64; 2],
-    /// Share of the sites that have the second allele in a third of the reads or more; and how likely one half does, and each kind of changes.
-    often: f64,
-    half_often: f64,
-    kinds_often: [f64; READS.len() * PARTLY.len()],
     /// Depth, sites and cells of each row.
     rows: Vec<(usize, f64, Vec<Cell>)>,
 }
@@ -264,7 +311,6 @@ struct Rows {
     lost: f64,
     /// How often each place is seen.
     seen: f64,
-    is_normal: bool,
     /// Whether the other sample has a foreign person's reads, and sites count at which both samples have some.
     beside: bool,
     logs: Vec<f64>,
@@ -274,29 +320,20 @@ struct Rows {
 struct Foreign(Vec<[f64; 2]>);
 
 impl Rows {
-    /// In the other sample so many reads of a place are the foreign person's.
-    fn new(rows: &[Row], copies: f64, lost: f64, seen: f64, other: f64, is_normal: bool) -> Rows {
+    /// In the other sample so many reads of a place are the foreign person's; where it has reads of the allele such a share of the sites `could` be in a row.
+    fn new(rows: &[Row], copies: f64, lost: f64, seen: f64, other: f64, could: f64) -> Rows {
         let logs = log_factorials(DEPTHS);
-        let binomial = |m: usize, n: usize, p: f64| {
-            let choose = logs[n] - logs[m] - logs[n - m];
-            (choose + m as f64 * p.ln() + (n - m) as f64 * (1.0 - p).ln()).exp()
-        };
-        // Of parts of the cells any is as likely.
-        const PARTS: usize = 12;
-        let parts = |m: usize, n: usize, most: f64| {
-            let one = |i: usize| binomial(m, n, most * (i as f64 + 0.5) / PARTS as f64);
-            (0..PARTS).map(one).sum::<f64>() / PARTS as f64
-        };
+        let mut shown: Vec<Option<Shown>> = (0..DEPTHS).map(|_| None).collect();
+        for row in rows {
+            shown[row.depth].get_or_insert_with(|| Shown::of(row.depth, &logs));
+        }
         let cell = |n: usize, m: usize, sites: f64| {
-            let both = READS.map(|share| [binomial(m, n, share), parts(m, n, share)]);
-            let kind = |i: usize| {
-                let ([all, some], partly) = (both[i / PARTLY.len()], PARTLY[i % PARTLY.len()]);
-                (1.0 - partly) * all + partly * some
-            };
-            Cell { m, sites, half: binomial(m, n, 0.5), kinds: std::array::from_fn(kind) }
+            let (half, kinds) =
+                shown[n].as_ref().map_or((0.0, [0.0; KINDS]), |own| (own.half[m], own.kinds[m]));
+            Cell { m, sites, half, kinds }
         };
         let of_row = |row: &Row| {
-            let seen = row.sites.iter().enumerate().filter(|(m, sites)| *m < 2 || **sites > 0.0);
+            let seen = row.sites.iter().enumerate().filter(|(m, sites)| *m <= FEW_READS || **sites > 0.0);
             let cells = seen.map(|(m, sites)| cell(row.depth, m, *sites)).collect();
             (row.depth, row.sites.iter().sum(), cells)
         };
@@ -317,44 +354,29 @@ impl Rows {
                 let fit = |row: &&Row| row.transition == transition && row.beside == beside;
                 sites(&rows.iter().filter(fit).collect::<Vec<_>>())
             };
-            let here = sites(own);
-            let share = |beside: usize| all(beside) / (0..=SHARED).map(all).sum::<f64>();
+            let share = |beside: usize| all(beside) / (all(0) + all(1));
             // The other sample's reads of a foreign person's allele, and its errors, beside what it has anywhere.
-            let foreign = [0.5, 1.0].map(|of| poisson(of * other + share(1), beside) / share(beside));
-            let mut often = [0.0; 2];
-            let mut kinds_often = [0.0; READS.len() * PARTLY.len()];
-            for row in own {
-                let all: f64 = row.sites.iter().sum();
-                for m in row.depth.div_ceil(3)..row.sites.len() {
-                    let cell = cell(row.depth, m, row.sites[m]);
-                    often[0] += cell.sites / here;
-                    often[1] += all / here * cell.half;
-                    kinds_often.iter_mut().zip(cell.kinds).for_each(|(sum, kind)| *sum += all / here * kind);
-                }
-            }
+            // Of its errors those are left out that could not be here.
+            let errors = share(1) / could;
+            let could = if beside == 0 { 1.0 } else { could };
+            let foreign = [0.5, 1.0].map(|of| could * poisson(of * other + errors, beside) / share(beside));
             let rows = own.iter().map(|row| of_row(row)).collect();
-            let [often, half_often] = often;
-            Alike { transition, beside, share: share(beside), foreign, often, half_often, kinds_often, rows }
+            Alike { transition, beside, foreign, rows }
         };
         let all: Vec<&Row> = rows.iter().collect();
         let beside = other > 0.0 && all.iter().any(|row| row.beside > 0);
         let alike =
             all.chunk_by(|a, b| (a.transition, a.beside) == (b.transition, b.beside)).map(alike).collect();
-        Rows { alike, errors, twice: TWICE * copies.max(0.01), lost, seen, is_normal, beside, logs }
+        Rows { alike, errors, twice: TWICE * copies.max(0.01), lost, seen, beside, logs }
     }
 
     /// What a share that is foreign shows.
     fn foreign(&self, share: f64) -> Foreign {
-        let poisson = |mean: f64, m: usize| match m {
-            0 => (-mean).exp(),
-            _ => (m as f64 * mean.max(1e-12).ln() - mean - self.logs[m]).exp(),
-        };
         let each = self.alike.iter().flat_map(|alike| {
             let error = self.errors[usize::from(alike.transition)];
             alike.rows.iter().flat_map(move |(n, _, cells)| {
-                cells.iter().map(move |cell| {
-                    [share / 2.0, share].map(|share| poisson(*n as f64 * (share + error), cell.m))
-                })
+                let [half, whole] = [share / 2.0, share].map(|share| chances(*n, share + error, &self.logs));
+                cells.iter().map(move |cell| [half[cell.m], whole[cell.m]])
             })
         });
         Foreign(each.collect())
@@ -392,33 +414,19 @@ impl Rows {
             from += alike.rows.iter().map(|(.., cells)| cells.len()).sum::<usize>();
             if alike.beside == 0 {
                 let shares = [one, both, density * self.lost, own];
-                let (log, error) = self.of_alike(alike, foreign, shares, changes.kind, times, 0.0);
+                let (log, error) = self.of_alike(alike, foreign, shares, changes.kind, times);
                 usual = error;
                 sum += log;
                 continue;
             }
-            // Few sites are here. As many of them are of inherited alleles, of which the other sample happens to show few reads, or of the sample's own, of which it has some,
-            // as have them in many reads.
             let too_many = ((one + both) / FOREIGN_MOST).max(1.0);
-            let [one, both] = [one / too_many, both / too_many];
-            let most = MOST * (1.0 - one - both);
-            let with = |own: f64, kind: usize| {
-                let own = own.min(most);
-                let often = alike.often - own * alike.kinds_often[kind];
-                let lost = (often / alike.half_often.max(1e-9)).clamp(0.0, most);
-                self.of_alike(alike, foreign, [one, both, lost, own], kind, times, usual).0
-            };
-            let alone = with(own, changes.kind);
-            // Those of all cells.
-            let kind = changes.kind - changes.kind % PARTLY.len();
-            let seen = !self.is_normal && READS[kind / PARTLY.len()] >= CLEAR;
-            sum += if seen { alone.max(with(own * SEEN / alike.share, kind) - UNUSUAL) } else { alone };
+            sum += self.of_few(alike, foreign, [one / too_many, both / too_many], times, usual);
         }
         sum / self.seen
     }
 
-    /// The same of some rows, and how often bases are wrong, `least` often or more. Shares of the sites are those at which the foreign person has `one` of two
-    /// alleles, and `both`; inherited ones that the other sample does not show, or hardly (`lost`); and the sample's own changes.
+    /// The same of rows where the other sample has none of the second allele, and how often bases are wrong. Shares of the sites are those at which the foreign person has `one` of two
+    /// alleles, and `both`; inherited ones that the other sample does not show (`lost`); and the sample's own changes.
     fn of_alike(
         &self,
         alike: &Alike,
@@ -426,7 +434,6 @@ impl Rows {
         [one, both, lost, own]: [f64; 4],
         kind: usize,
         times: f64,
-        least: f64,
     ) -> (f64, f64) {
         let rest = 1.0 - one - both - lost - own;
         // What is single and of nobody, over the reads that there may be wrong.
@@ -442,7 +449,7 @@ impl Rows {
             }
             at += cells.len();
         }
-        error = (single / f64::max(reads, 1.0)).max(least).max(1e-7);
+        error = (single / f64::max(reads, 1.0)).max(1e-7);
         let (mut sum, mut from) = (0.0, 0);
         for (n, all, cells) in &alike.rows {
             let mean = *n as f64 * error;
@@ -471,6 +478,41 @@ impl Rows {
             sum -= all * (rest * twice + UNKNOWN * (n / 2).saturating_sub(2) as f64).ln_1p();
         }
         (sum, error)
+    }
+
+    /// The same of rows where the other sample has a read of it, among the sites at which this one has [`FEW_READS`] at most. Bases are wrong `least` often, or more often where
+    /// they are so in both samples.
+    fn of_few(
+        &self,
+        alike: &Alike,
+        foreign: &[[f64; 2]],
+        [one, both]: [f64; 2],
+        times: f64,
+        least: f64,
+    ) -> f64 {
+        let rest = 1.0 - one - both;
+        let (mut single, mut reads, mut at) = (0.0, 0.0, 0);
+        for (n, all, cells) in &alike.rows {
+            let [half, whole] = foreign[at + 1];
+            single += cells[1].sites - all * (one * half + both * whole);
+            reads += all * *n as f64 * rest;
+            at += cells.len();
+        }
+        let error = (single / f64::max(reads, 1.0)).max(least);
+        let (mut sum, mut from) = (0.0, 0);
+        for (n, all, cells) in &alike.rows {
+            let mean = *n as f64 * error;
+            let wrong = [1.0, mean, mean * mean / 2.0 + times * self.twice * mean + UNKNOWN];
+            let mut whole_row = 0.0;
+            for ((cell, [half, whole]), wrong) in cells.iter().zip(&foreign[from..]).zip(wrong) {
+                let chance = rest * wrong * (-mean).exp() + one * half + both * whole;
+                whole_row += chance;
+                sum += cell.sites * chance.max(1e-300).ln();
+            }
+            sum -= all * whole_row.max(1e-300).ln();
+            from += cells.len();
+        }
+        sum
     }
 }
 
@@ -507,7 +549,7 @@ mod tests {
         tally.share = 0.01;
         for (class, n, beside) in (0..6)
             .flat_map(|class| (8..40).map(move |n| (class, n)))
-            .flat_map(|(class, n)| (0..=SHARED).map(move |beside| (class, n, beside)))
+            .flat_map(|(class, n)| (0..2).map(move |beside| (class, n, beside)))
         {
             // Half of the bases are of the pair that a class is of; two classes are transitions.
             let sites = 4e6 * poisson(20.0, n);
@@ -521,8 +563,8 @@ mod tests {
                 let alike = if m == 2 { TWICE * 0.02 * mean } else { 0.0 };
                 let odd = if m >= 2 { UNKNOWN } else { 0.0 };
                 let chance = 0.5 * (poisson(mean, m) + alike + odd) * seen(0.0)
-                    + foreign[0] * poisson(n as f64 * share / 2.0 + mean, m) * seen(other / 2.0)
-                    + foreign[1] * poisson(n as f64 * share + mean, m) * seen(other)
+                    + foreign[0] * chances(n, share / 2.0 + ERROR, &logs)[m] * seen(other / 2.0)
+                    + foreign[1] * chances(n, share + ERROR, &logs)[m] * seen(other)
                     + own * changes * binomial(m, n, of) * seen(0.0)
                     // Inherited alleles of which the other sample has few molecules.
                     + inherited * HET * binomial(m, n, 0.5) * binomial(beside, 20, 0.5);
@@ -534,7 +576,7 @@ mod tests {
                     _ => (expected + expected.sqrt() * normal).round(),
                 };
                 let at = (class * DEPTHS + n) * MINORS + m.min(MINORS - 1);
-                let table = if beside == 0 { &mut tally.minor[1] } else { &mut tally.shared[1][beside - 1] };
+                let table = if beside == 0 { &mut tally.minor[1] } else { &mut tally.shared[1] };
                 table[at] += seen.max(0.0) as u64;
             }
         }
@@ -568,9 +610,7 @@ mod tests {
     fn strangers_of_both_samples_may_be_two() {
         let (alone, beside) = (made(0.05, 0.0, 1.0, (2e-5, 0.35), 5), made(0.0, 0.08, 1.0, (0.0, 0.35), 6));
         let mut tally = alone;
-        for (table, other) in tally.shared[1].iter_mut().zip(&beside.shared[1]) {
-            table.iter_mut().zip(other).for_each(|(sites, others)| *sites += others);
-        }
+        tally.shared[1].iter_mut().zip(&beside.shared[1]).for_each(|(sites, others)| *sites += others);
         let found = contamination(&tally, &known(0.08, true)).expect("enough sites").share;
         assert!((found.value - 0.05).abs() < 0.012, "{found:?}");
     }

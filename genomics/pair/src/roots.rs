@@ -18,12 +18,12 @@ use crate::usual::usual;
 pub const DEPTHS: usize = 256;
 /// Occurrences of a second allele told apart.
 pub const MINORS: usize = 32;
-/// Most occurrences of a second allele in the other sample too that are looked at.
-pub const SHARED: usize = 2;
 /// Occurrences of a root in both samples together up to which pairs of reads are compared: deeper samples show their alleles.
 pub const DRAWN: u32 = 48;
 /// Fewest occurrences in each sample from which a site is looked at for its alleles.
 pub const DEEP: u32 = 8;
+/// One root in half as many, by its hash, is asked whether it is of one place.
+const ASKED: u64 = 128;
 /// Sites of a kind that are kept one by one: those of the smallest hashes.
 pub const KEPT: usize = 100_000;
 /// One read in so many may have another allele where a sample has one.
@@ -171,8 +171,10 @@ pub struct RootTally {
     /// Sites of each sample, by substitution, by its depth and by how often it has that second allele, where the other sample has one allele only and
     /// that is this one's most frequent. Each site is there three times, for each base that its own could be taken for.
     pub minor: [Vec<u64>; 2],
-    /// The same where the other sample, at a root of a single place without a tandem repeat, has one of that second allele, and two ([`SHARED`]).
-    pub shared: [[Vec<u64>; SHARED]; 2],
+    /// The same where the other sample, at a root of a single place without a tandem repeat and without another root that differs in one base, has one read of that second allele.
+    pub shared: [Vec<u64>; 2],
+    /// Of each sample how many sites, of some, could be among these if the other sample had the allele, and of how many.
+    pub alone: [[u64; 2]; 2],
     het: Kept,
     changed: Kept,
     /// By GC of the root and sample: where the other has the root as often as it usually has one.
@@ -191,7 +193,8 @@ impl Default for RootTally {
             genotypes: vec![Genotypes::default(); DEPTHS],
             alleles: vec![[0; 3]; DEPTHS],
             minor: [(); 2].map(|()| vec![0; 6 * DEPTHS * MINORS]),
-            shared: [(); 2].map(|()| [(); SHARED].map(|()| vec![0; 6 * DEPTHS * MINORS])),
+            shared: [(); 2].map(|()| vec![0; 6 * DEPTHS * MINORS]),
+            alone: [[0; 2]; 2],
             het: Kept::default(),
             changed: Kept::default(),
             coverage: [(); 2].map(|()| vec![Coverage::default(); GC]),
@@ -317,18 +320,26 @@ impl RootTally {
             }
         }
         if depth[0] >= DEEP && depth[1] >= DEEP {
-            let has_tandem = has_tandem(root.stem, bases);
+            // A wrong base may make it of one that differs in one base: the bases beside that one are the same in both samples.
+            let is_alone = || !has_tandem(root.stem, bases) && !has_copies(root.stem);
             if !slips(revcomp(root.stem, bases)) {
-                self.site(&before, depth, has_tandem, root.stem, hash & !1);
+                self.site(&before, depth, is_alone, root.stem, hash & !1);
             }
             if !slips(root.stem) {
-                self.site(&behind, depth, has_tandem, root.stem, hash | 1);
+                self.site(&behind, depth, is_alone, root.stem, hash | 1);
             }
         }
     }
 
-    /// One side: how often each sample has each of the four bases.
-    fn site(&mut self, bases: &[[u32; 2]; 4], depth: [u32; 2], has_tandem: bool, root: u64, hash: u64) {
+    /// One side: how often each sample has each of the four bases; whether what both samples have there is of this place is asked where it matters.
+    fn site(
+        &mut self,
+        bases: &[[u32; 2]; 4],
+        depth: [u32; 2],
+        is_alone: impl Fn() -> bool,
+        root: u64,
+        hash: u64,
+    ) {
         let of = |sample: usize| bases.map(|c| c[sample]);
         let (normal, tumour) = (Alleles::of(of(0), depth[0]), Alleles::of(of(1), depth[1]));
         let at = &mut self.genotypes[(depth[0] as usize).min(DEPTHS - 1)];
@@ -355,7 +366,12 @@ impl RootTally {
             if own.first != other.first {
                 continue;
             }
-            let single = (self.known[o].0..=self.known[o].1).contains(&other.depth) && !has_tandem;
+            let known = self.known[o];
+            let single = || (known.0..=known.1).contains(&other.depth) && is_alone();
+            if hash % ASKED < 2 {
+                let [could, all] = &mut self.alone[s];
+                (*could, *all) = (*could + u64::from(single()), *all + 1);
+            }
             let depth = own.depth as usize;
             for b in (0..4).filter(|&b| b != own.first) {
                 let beside = bases[b][o] as usize;
@@ -363,7 +379,7 @@ impl RootTally {
                 let table = match beside {
                     _ if !alone => continue,
                     0 => &mut self.minor[s],
-                    1..=SHARED if single => &mut self.shared[s][beside - 1],
+                    1 if single() => &mut self.shared[s],
                     _ => continue,
                 };
                 let count = bases[b][s] as usize;
@@ -388,6 +404,14 @@ impl RootTally {
                 let first = |s: usize| [depth[s] - bases[new][s], bases[new][s]];
                 self.changed.put(Site { hash, root, normal: first(0), tumour: first(1) });
             }
+        }
+    }
+
+    /// Share of a sample's sites that are among [`Self::shared`] if the other sample has one read of the allele.
+    pub fn could_share(&self, sample: usize) -> f64 {
+        match self.alone[sample] {
+            [_, 0] => 1.0,
+            [could, all] => could as f64 / all as f64,
         }
     }
 
@@ -545,28 +569,44 @@ mod tests {
     fn alleles_of_both_samples_have_tables_of_their_own() {
         let mut tally = RootTally { known: [(8, 20); 2], ..RootTally::default() };
         // Before the root all have A; behind it C, and so many G.
-        let mut see = |normal: u32, tumour: u32, stem: u64| {
+        let mut see = |normal: u32, tumour: u32, stem: u64, has_copies: bool| {
             let mut root = RootCounters { stem, counts: [[0; 2]; 16] };
             (root.counts[1], root.counts[2]) = ([12 - normal, 14 - tumour], [normal, tumour]);
-            tally.see(&root, [0; 2], 29, |_| false);
+            tally.see(&root, [0; 2], 29, |_| has_copies);
         };
         let stem = 0x1234_9a1c_7b2d_63e1;
-        see(0, 1, stem);
-        see(1, 2, stem);
-        see(2, 2, stem);
-        see(3, 3, stem);
-        // Eight A in turn.
-        see(1, 1, stem >> 16 << 16);
+        see(0, 1, stem, true);
+        see(1, 2, stem, false);
+        see(1, 1, stem, false);
+        see(2, 1, stem, false);
+        see(2, 2, stem, false);
+        // Eight A in turn, and a root beside which another differs in one base.
+        see(1, 1, stem >> 16 << 16, false);
+        see(1, 1, stem, true);
         let count = |table: &[u64], depth: usize, minor: usize| {
             table[(substitution(1, 2) * DEPTHS + depth) * MINORS + minor]
         };
         assert_eq!(count(&tally.minor[1], 14, 1), 1);
-        assert_eq!(count(&tally.shared[1][0], 14, 2), 1);
-        assert_eq!(count(&tally.shared[1][1], 14, 2), 1);
-        assert_eq!(count(&tally.shared[0][1], 12, 1), 1);
-        assert_eq!(count(&tally.shared[0][1], 12, 2), 1);
-        let all = |sample: usize| tally.shared[sample].iter().flatten().sum::<u64>();
-        assert_eq!([all(0), all(1)], [3, 2]);
+        for (sample, depth) in [(0, 12), (1, 14)] {
+            assert_eq!([1, 2].map(|minor| count(&tally.shared[sample], depth, minor)), [1, 1]);
+            assert_eq!(tally.shared[sample].iter().sum::<u64>(), 2);
+        }
+    }
+
+    #[test]
+    fn some_sites_are_asked_whether_they_could_be_of_one_place() {
+        let mut tally = RootTally { known: [(8, 20); 2], ..RootTally::default() };
+        for i in 0..20_000_u64 {
+            let stem = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 6;
+            let mut root = RootCounters { stem, counts: [[0; 2]; 16] };
+            root.counts[1] = [12, 14];
+            tally.see(&root, [0; 2], 29, |_| i % 4 == 0);
+        }
+        for (sample, [could, all]) in tally.alone.into_iter().enumerate() {
+            assert!((400..900).contains(&all), "{all} of 40000");
+            // Some have a tandem repeat.
+            assert!((0.6..0.78).contains(&tally.could_share(sample)), "{could} of {all}");
+        }
     }
 
     #[test]

@@ -141,6 +141,30 @@ impl Seen {
     }
 }
 
+/// Up to so many molecules are told from how they begin.
+pub const TOLD: usize = 16;
+
+/// For each number of molecules that a sample has of a k-mer, none copied, the chances of each number that is told: those of one beginning are counted once.
+pub fn told() -> &'static [[f64; TOLD + 1]; TOLD + 1] {
+    static CHANCES: LazyLock<[[f64; TOLD + 1]; TOLD + 1]> = LazyLock::new(|| {
+        let mut chances = [[0.0; TOLD + 1]; TOLD + 1];
+        // By how many bits.
+        let mut bits = [0.0; TOLD + 1];
+        bits[0] = 1.0;
+        for (pairs, own) in chances.iter_mut().enumerate() {
+            for (set, chance) in bits.iter().enumerate() {
+                let seen = Seen { pairs: pairs as u32, begin: ((1u64 << set) - 1) as u32 };
+                own[seen.molecules().map_or(pairs, |told| told as usize)] += chance;
+            }
+            let same = |set: usize| set as f64 / 32.0;
+            let fewer = |set: usize| set.checked_sub(1).map_or(0.0, |one| bits[one] * (1.0 - same(one)));
+            bits = std::array::from_fn(|set| bits[set] * same(set) + fewer(set));
+        }
+        chances
+    });
+    &CHANCES
+}
+
 /// Spreads keys, which are no one's to choose.
 #[inline(always)]
 fn mixed(key: u64) -> u64 {
@@ -757,6 +781,30 @@ mod tests {
     use genuma_reads::packed::Codes;
 
     use super::*;
+
+    /// As often as molecules with beginnings that are drawn show it.
+    #[test]
+    fn molecules_are_told_as_often_as_chance_has_it() {
+        let mut seed = 3u64;
+        let mut begin = || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed >> 40
+        };
+        for (molecules, chances) in told().iter().enumerate() {
+            let mut seen = [0u32; TOLD + 1];
+            const TRIES: u32 = 20_000;
+            for _ in 0..TRIES {
+                let mut all = Seen::default();
+                (0..molecules).for_each(|_| all.add(Seen::once(begin())));
+                seen[all.molecules().unwrap() as usize] += 1;
+            }
+            for (told, (seen, chance)) in seen.into_iter().zip(chances).enumerate() {
+                let (seen, most) =
+                    (f64::from(seen) / f64::from(TRIES), 0.001 + 5.0 * (chance / f64::from(TRIES)).sqrt());
+                assert!((seen - chance).abs() < most, "{molecules} told as {told}: {seen}, {chance}");
+            }
+        }
+    }
 
     fn random(n: usize, mut seed: u64) -> Vec<u8> {
         let mut next = || {

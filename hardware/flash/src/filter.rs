@@ -289,7 +289,13 @@ mod tests {
     }
 
     /// The blocks of a table of these keys, so many to a page, by so many threads with so much memory for them.
-    fn made(keys: &[u64], per_page: usize, each: u64, threads: usize, bytes: u64) -> (Layout, Vec<Option<Vec<Block>>>) {
+    fn made(
+        keys: &[u64],
+        per_page: usize,
+        each: u64,
+        threads: usize,
+        bytes: u64,
+    ) -> (Layout, Vec<Option<Vec<Block>>>) {
         let layout = Layout::new(each, keys.len().div_ceil(per_page) as u64);
         let mut groups = Groups::new(Layout::new(each, layout.pages + 1000), bytes);
         std::thread::scope(|scope| {

@@ -288,7 +288,17 @@ mod tests {
         let filter = Section { offset: index.end(), bytes: 64 * 3 * 64, checksum: 2 };
         let hot = Section { offset: filter.end(), bytes: 136 * 7, checksum: 3 };
         let note = b"k 31".to_vec();
-        Header { shape, entries: 1000, first: 5, last: u64::MAX, index, filter, filter_each: Some(3), hot, note }
+        Header {
+            shape,
+            entries: 1000,
+            first: 5,
+            last: u64::MAX,
+            index,
+            filter,
+            filter_each: Some(3),
+            hot,
+            note,
+        }
     }
 
     #[test]

@@ -116,7 +116,8 @@ impl Table {
         let (access, placement) = (options.access, at.clone());
         let path = path.to_path_buf();
         let layout = header.layout();
-        let mut table = Table { path, header, index, filter, layout, hot, pages: None, file, access, placement };
+        let mut table =
+            Table { path, header, index, filter, layout, hot, pages: None, file, access, placement };
         if access == Access::Memory {
             table.pages = Some(table.read_pages()?);
         }

@@ -175,7 +175,10 @@ fn other_files_and_versions_are_refused() {
     fs::write(&path, &bytes).unwrap();
     assert_eq!(
         open(&path, Access::Auto).unwrap_err().to_string(),
-        format!("{}: a table of version 3, this program reads versions up to 2: make it anew", path.display())
+        format!(
+            "{}: a table of version 3, this program reads versions up to 2: make it anew",
+            path.display()
+        )
     );
     for other in [&b""[..], b"GENUMAT", b"@read1\nACGT\n+\nIIII\n", &[0; 10_000]] {
         fs::write(&path, other).unwrap();
