@@ -63,8 +63,8 @@ pub struct Args {
     threads: Option<u16>,
 }
 
-/// What is sampled: places enough for shallow samples. With all else some 800 MB are taken.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 8_000_000, most: 8_000_000 };
+/// What is sampled: places enough for shallow samples of large genomes. With all else up to 2 GB are taken.
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 8_000_000, most: 32_000_000 };
 
 /// All that is told.
 #[derive(Serialize)]

@@ -13,7 +13,7 @@ use genuma_pair::sampled::{SampleParams, Sampling};
 use genuma_reads::{Lane, LaneFiles, Meter, NORMAL, Trimmer, for_each_batch};
 
 /// What `genuma check` samples.
-const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 8_000_000, most: 8_000_000 };
+const SAMPLE: SampleParams = SampleParams { k: 31, quality: [20, 30], few: 8_000_000, most: 32_000_000 };
 
 /// k-mers of a sample, each root with its slot, and how often it has each.
 struct Set {

@@ -148,8 +148,11 @@ fn by_draws(draws: &[Draws], most: usize) -> Identity {
     }
     let (value, deviation) = (sum / weights, weights.powf(-0.5));
     let excess = Estimate::within(value, deviation, [-1.0, 1.0]);
+    let is_apart = value > APART * deviation && value > LEAST[1] / 3.0;
     let relation = match () {
-        () if value > APART * deviation && value > LEAST[1] / 3.0 => Relation::Different,
+        // Below what strangers have at least, by five deviations in all.
+        () if is_apart && value + 1.64 * deviation < LEAST[0] * 0.9 => Relation::Relatives,
+        () if is_apart => Relation::Different,
         () if value + 1.64 * deviation < LEAST[1] * 0.7 && deviation < SHARP => Relation::Same,
         // Below what strangers have by four deviations in all.
         () if value + 2.0 * deviation < LEAST[0] * 0.75 => Relation::SameOrRelatives,
@@ -185,26 +188,27 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (seed >> 11) as f64 / (1u64 << 53) as f64
         };
-        // One person, a brother, and two people; of 20 Mbp at 0.5x, and of four times as much.
-        for (times, least) in [(1, [0, 800, 0]), (4, [700, 0, 900])] {
+        // One person, a brother, and two people; of 20 Mbp at 0.5x, and of four and eight times as much.
+        for (times, least) in [(1, [0, 800, 0, 0]), (4, [700, 0, 900, 600]), (8, [900, 0, 990, 900])] {
             let said = [0.0, 3.5e-4, 7e-4].map(|excess| {
-                let mut said = [0; 4];
+                let mut said = [0; 5];
                 for _ in 0..1000 {
                     let draws = draws(excess, times, &mut random);
                     said[match Identity::shallow(&draws, 1.0).relation {
                         Relation::Same => 0,
                         Relation::SameOrRelatives => 1,
                         Relation::Different => 2,
+                        Relation::Relatives => 4,
                         _ => 3,
                     }] += 1;
                 }
                 said
             });
             let [one, brother, two] = said;
-            assert!(one[2] <= 1 && one[0] >= least[0] && one[0] + one[1] >= least[1], "{times} {said:?}");
+            assert!(one[2] + one[4] <= 1 && one[0] >= least[0] && one[0] + one[1] >= least[1], "{times} {said:?}");
             assert!(brother[0] <= 1, "{times} {said:?}");
-            assert!(two[0] + two[1] == 0 && two[2] > 950, "{times} {said:?}");
-            assert!(brother[2] >= least[2], "{times} {said:?}");
+            assert!(two[0] + two[1] + two[4] == 0 && two[2] > 950, "{times} {said:?}");
+            assert!(brother[2] + brother[4] >= least[2] && brother[4] >= least[3], "{times} {said:?}");
         }
     }
 }

@@ -179,15 +179,15 @@ pub struct SampleParams {
     pub k: u32,
     /// Lowest quality (Phred) of a root's bases, and of the two beside it, which are compared.
     pub quality: [u8; 2],
-    /// Most k-mers that are held of small genomes: of these each root that is sampled is a large share of all, and reads have each of them often. Where roots
-    /// have to fit more than [`FREE_BITS`] bits, twice as many for each bit.
+    /// Most k-mers that are held where reads have up to some [`SMALL`] of them: each root that is sampled is a large share of all then, and reads have it often. Of
+    /// more twice as many for each bit that roots have to fit beyond.
     pub few: usize,
     /// Most k-mers that are held at all; each takes 30 to 45 bytes.
     pub most: usize,
 }
 
 /// See [`SampleParams::few`].
-const FREE_BITS: u32 = 6;
+const SMALL: usize = 40_960_000;
 
 impl SampleParams {
     /// Bases of a root.
@@ -197,7 +197,8 @@ impl SampleParams {
 
     /// Most k-mers that are held of roots that fit so many bits.
     fn room(&self, level: u32) -> usize {
-        self.few.saturating_mul(1 << level.saturating_sub(FREE_BITS).min(31)).min(self.most)
+        let free = (SMALL / self.few.max(1)).max(1).ilog2();
+        self.few.saturating_mul(1 << level.saturating_sub(free).min(31)).min(self.most)
     }
 
     /// Most k-mers that are held of a genome of so many bases.
