@@ -205,7 +205,10 @@ mod tests {
                 said
             });
             let [one, brother, two] = said;
-            assert!(one[2] + one[4] <= 1 && one[0] >= least[0] && one[0] + one[1] >= least[1], "{times} {said:?}");
+            assert!(
+                one[2] + one[4] <= 1 && one[0] >= least[0] && one[0] + one[1] >= least[1],
+                "{times} {said:?}"
+            );
             assert!(brother[0] <= 1, "{times} {said:?}");
             assert!(two[0] + two[1] + two[4] == 0 && two[2] > 950, "{times} {said:?}");
             assert!(brother[2] + brother[4] >= least[2] && brother[4] >= least[3], "{times} {said:?}");
