@@ -409,10 +409,9 @@ impl RootTally {
 
     /// Share of a sample's sites that are among [`Self::shared`] if the other sample has one read of the allele.
     pub fn could_share(&self, sample: usize) -> f64 {
-        match self.alone[sample] {
-            [_, 0] => 1.0,
-            [could, all] => could as f64 / all as f64,
-        }
+        // Never none: few may have been asked.
+        let [could, all] = self.alone[sample].map(|sites| sites as f64 + 1.0);
+        could / all
     }
 
     /// Share of all sites at which the normal has two alleles, where `usual` molecules cover a place: of those that are not deeper, as copies which have changed
