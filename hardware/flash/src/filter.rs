@@ -80,9 +80,14 @@ impl Layout {
         (per_page as u64 * u64::from(bits)).div_ceil(512)
     }
 
-    /// Groups.
+    /// Groups that have blocks.
     pub fn groups(&self) -> u64 {
-        self.pages.div_ceil(GROUP)
+        if self.each == 0 { 0 } else { self.pages.div_ceil(GROUP) }
+    }
+
+    /// Of these so many have room in so many bytes.
+    fn fit(&self, bytes: u64) -> u64 {
+        bytes.checked_div(self.full() * size_of::<Block>() as u64).unwrap_or(0).min(self.groups())
     }
 
     /// The pages of a group.
@@ -129,17 +134,14 @@ pub struct Groups {
 impl Groups {
     /// For the groups of up to so many pages, as many of the first as `bytes` have room for.
     pub fn new(most: Layout, bytes: u64) -> Groups {
-        let full = most.full();
-        let fit = bytes.checked_div(full * size_of::<Block>() as u64).unwrap_or(0);
-        let kept = (0..fit.min(most.groups())).map(|_| Mutex::default()).collect();
-        Groups { full: full as usize, kept }
+        let kept = (0..most.fit(bytes)).map(|_| Mutex::default()).collect();
+        Groups { full: most.full() as usize, kept }
     }
 
     /// Bytes of the blocks of so many pages at most, when there are so many.
     pub fn memory(most: Layout, bytes: u64) -> u64 {
-        let each = most.full() * size_of::<Block>() as u64;
-        let own = size_of::<Mutex<Vec<Block>>>() as u64;
-        bytes.checked_div(each).unwrap_or(0).min(most.groups()) * (each + own)
+        let each = most.full() * size_of::<Block>() as u64 + size_of::<Mutex<Vec<Block>>>() as u64;
+        most.fit(bytes) * each
     }
 
     /// For one thread.

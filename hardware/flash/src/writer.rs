@@ -300,7 +300,7 @@ impl TableWriter {
     fn write_filter(&mut self, layout: Layout) -> Result<Section, Error> {
         self.filling.hand_over(&self.groups);
         let (mut part, mut again) = (self.sink.part(), None);
-        for group in 0..if layout.each == 0 { 0 } else { layout.groups() } {
+        for group in 0..layout.groups() {
             let blocks = match self.groups.take(group, layout.of(group)) {
                 Some(blocks) => blocks,
                 None => {
