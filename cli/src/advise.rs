@@ -49,7 +49,7 @@ use trials::{Trials, Wish};
     genuma advise --machine server7/machine.json --explain advice.html -- bowtie2 -p 64 -x ref -1 R_1.fq.gz -2 R_2.fq.gz\n  \
     genuma advise --replay strategy/data/lenis2017.csv"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// What `genuma probe` measured of this machine [default: the file that GENUMA_MACHINE names, else distances as the firmware
     /// tells them]
     #[arg(long, value_name = "FILE", help_heading = "Method")]
@@ -100,7 +100,7 @@ const UNKNOWN_READS: f64 = 100e6;
 const RUN_BUDGET: f64 = 0.02;
 
 /// Advises, or scores the advisor.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(table) = &args.replay {
         return score(table);
     }
@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The strategy of a run for which none is asked, and why: within a fiftieth of the run's time, or else by the model alone.
-pub fn choose(
+pub(crate) fn choose(
     invocation: &Invocation,
     topology: &Topology,
     threads: usize,

@@ -95,7 +95,7 @@ impl From<Placement> for Wish {
     Interleaved pairs from a pipe, SAM to another:\n    \
     seqtk mergepe R_1.fq R_2.fq | genuma align --interleaved ref.fa - | samtools view -c -f 2"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Reference genome, plain or gzip'd FASTA, with the index that `genuma index` made beside it
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
@@ -189,7 +189,7 @@ struct Opened {
 }
 
 /// Aligns and writes.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let target = args.target()?;
     if args.engine != EngineName::Genuma && !args.scoring.is_default() {

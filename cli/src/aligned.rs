@@ -11,14 +11,14 @@ fn read(lanes: &[Lane]) -> impl Iterator<Item = (String, &Tally)> {
 }
 
 /// Says what was skipped, which is usual, and warns of what is missing, which is not.
-pub fn tell(lanes: &[Lane]) {
+pub(crate) fn tell(lanes: &[Lane]) {
     for (file, tally) in read(lanes) {
         tell_of(&file, tally);
     }
 }
 
 /// The same of one file.
-pub fn tell_of(file: &str, tally: &Tally) {
+pub(crate) fn tell_of(file: &str, tally: &Tally) {
     let Tally { records, secondary, supplementary, alone, .. } = tally;
     info!(
         "{file}: {records} records; skipped: {secondary} secondary, {supplementary} supplementary; without mates by their flags: {alone}"
@@ -29,7 +29,7 @@ pub fn tell_of(file: &str, tally: &Tally) {
 }
 
 /// The same for JSON; null where there are no such files.
-pub fn value(lanes: &[Lane]) -> Value {
+pub(crate) fn value(lanes: &[Lane]) -> Value {
     let files: Vec<Value> =
         read(lanes).map(|(file, tally)| json!({ "file": file, "records": tally })).collect();
     if files.is_empty() { Value::Null } else { files.into() }

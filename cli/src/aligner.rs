@@ -12,7 +12,7 @@ use crate::failure::Usage;
 
 /// Reads for a command that does not name its own.
 #[derive(Debug, Args)]
-pub struct Given {
+pub(crate) struct Given {
     /// Reads for a command that does not name them: one file, or files of read 1 and read 2 in turn, lane after lane; or files of
     /// aligned reads (BAM, CRAM, CBQ)
     #[arg(long, value_name = "READS", num_args = 1.., help_heading = "Input")]
@@ -33,7 +33,7 @@ impl Given {
     ///
     /// # Errors
     /// Wrong usage, or a program or an index that is not there.
-    pub fn understand(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
+    pub(crate) fn understand(&self, command: &[OsString]) -> anyhow::Result<Invocation> {
         let invocation = preset::understand(command).map_err(usage)?;
         let invocation = match invocation.reads != Reads::Unnamed && self.reads.is_empty() {
             true => invocation,
@@ -77,7 +77,7 @@ fn named(files: &[PathBuf], interleaved: bool, single: bool) -> Result<Reads, Us
 }
 
 /// The words of the plain run.
-pub fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
+pub(crate) fn plain(invocation: &Invocation, threads: usize) -> Vec<String> {
     let threads = threads.to_string();
     invocation.given.iter().map(|word| word.to_string_lossy().replace("{threads}", &threads)).collect()
 }

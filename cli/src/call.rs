@@ -1,13 +1,13 @@
 //! `genuma call`: from tumour and normal reads to somatic variants.
 
-pub mod budget;
+pub(crate) mod budget;
 mod lengths;
 mod outcome;
-pub mod outputs;
-pub mod panel;
-pub mod room;
-pub mod tumours;
-pub mod watched;
+pub(crate) mod outputs;
+pub(crate) mod panel;
+pub(crate) mod room;
+pub(crate) mod tumours;
+pub(crate) mod watched;
 mod why;
 
 use std::fs;
@@ -77,7 +77,7 @@ const LEAST_TUMOUR: u32 = 2;
     genuma call --plan run --shards 8 --parts 8 --sbatch --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz \\\n      \
     --reference ref.fa -o calls && sh run/submit.sh"
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     tumor: Tumours<true>,
     /// Reads of the normal of the same person, in the same way
@@ -176,7 +176,7 @@ fn quality(text: &str) -> Result<f64, String> {
 }
 
 /// Checks everything that can be known before work starts, calls, and writes the results.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut job = args.job()?;
     if let Some(run) = &args.plan {
@@ -220,7 +220,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Writes the results of a call in parts into the folder `out`, which is made if it is missing, and says what was found.
-pub fn finish(
+pub(crate) fn finish(
     job: &Job,
     out: &Path,
     watched: &Watched,

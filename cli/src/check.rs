@@ -38,7 +38,7 @@ use crate::{aligned, command, json, multiqc, sizes, voice};
     With the reference purity and ploidy are better known, and everything as JSON:\n    \
     genuma check --tumor T_1.fq.gz T_2.fq.gz --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json pair.json"
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     tumor: Tumours<true>,
     /// Reads of the normal of the same person, in the same way
@@ -92,7 +92,7 @@ struct Other<'a> {
 }
 
 /// Looks at the reads and prints what they say.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let options = AlignedOptions { genome: Genome::of(args.reference.clone()), ..AlignedOptions::default() };
     let (samples, lanes) = args.tumor.lanes(&args.normal, Names::default(), args.interleaved, &options)?;

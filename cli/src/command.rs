@@ -7,18 +7,18 @@ use clap::value_parser;
 const MOST_THREADS: i64 = 4096;
 
 /// What `--threads` may be.
-pub fn threads() -> RangedI64ValueParser<u16> {
+pub(crate) fn threads() -> RangedI64ValueParser<u16> {
     value_parser!(u16).range(1..=MOST_THREADS)
 }
 
 /// As many threads as were asked for, else all processors.
-pub fn all_or(asked: Option<u16>) -> usize {
+pub(crate) fn all_or(asked: Option<u16>) -> usize {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     asked.map_or_else(all, usize::from)
 }
 
 /// The command line of this process as a shell would read it back.
-pub fn line() -> String {
+pub(crate) fn line() -> String {
     typed(std::env::args())
 }
 

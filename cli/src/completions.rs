@@ -11,13 +11,13 @@ use crate::voice;
     genuma completions bash > ~/.local/share/bash-completion/completions/genuma\n  \
     genuma completions zsh  > ~/.zfunc/_genuma\n  \
     genuma completions fish > ~/.config/fish/completions/genuma.fish")]
-pub struct Args {
+pub(crate) struct Args {
     /// The shell
     shell: Shell,
 }
 
 /// Writes the script to stdout.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "genuma", &mut script);
     voice::print(script)

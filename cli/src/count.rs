@@ -1,6 +1,6 @@
 //! `genuma count`: from reads to a table of k-mers and how often each sample has them.
 
-pub mod outputs;
+pub(crate) mod outputs;
 mod resume;
 
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ const PER_FILE: u64 = 1 << 20;
     A long count that may be interrupted: begun, and later taken up, by the same command\n    \
     genuma count -k 31 --memory 8G --work /scratch --resume S_*.fq.gz -o S.gkt"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Reads of the only sample: FASTQ, plain, gzip'd or BGZF, or BAM or CRAM; `-` is stdin, and pipes are read as well, unless with --resume
     #[arg(value_name = "READS", required_unless_present_any = ["normal", "tumor", "sample"], conflicts_with_all = ["normal", "tumor", "sample"])]
     reads: Vec<PathBuf>,
@@ -133,7 +133,7 @@ fn named(text: &str) -> Result<Named, String> {
 }
 
 /// Counts and writes.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let samples = args.samples()?;
     match samples.len() {
         1 => args.count::<1>(&samples),

@@ -23,7 +23,7 @@ use crate::voice;
     genuma evaluate pair/truth.vcf calls/somatic.vcf.gz --reference pair/genome.fa\n  \
     genuma evaluate pair/truth.vcf mutect2.vcf.gz --reference pair/genome.fa \\\n    \
       --germline pair/germline.vcf --kinds pair/repeats.bed --json scores.json")]
-pub struct Args {
+pub(crate) struct Args {
     /// The truth: VCF as written by `genuma simulate`
     truth: PathBuf,
     /// The calls: VCF of any caller, plain or gzip'd
@@ -53,7 +53,7 @@ pub struct Args {
 }
 
 /// Scores and prints the tables on stdout.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let outcome = evaluate(&Inputs {
         truth: &args.truth,
         calls: &args.calls,

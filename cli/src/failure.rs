@@ -13,13 +13,13 @@ use crate::voice;
 /// A wish that cannot be fulfilled as it was put: exit code 2, like the faults that the parser finds.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Usage(pub String);
+pub(crate) struct Usage(pub String);
 
 /// A folder that has to be there; `name` is what an error calls it.
 ///
 /// # Errors
 /// A [`Usage`] if it is none; what the system says if it cannot be asked.
-pub fn must_be_folder(path: &Path, name: &str) -> anyhow::Result<()> {
+pub(crate) fn must_be_folder(path: &Path, name: &str) -> anyhow::Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(()),
         Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -30,13 +30,13 @@ pub fn must_be_folder(path: &Path, name: &str) -> anyhow::Result<()> {
 }
 
 /// Tells the error in one line and gives its exit code: 2 for wrong usage, else 1.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     voice::say(&format!("genuma: error: {}", line(error)));
     ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
 }
 
 /// What the parser has to say: help, the version, or what is wrong with the command line. Gives the exit code.
-pub fn answer(asked: &clap::Error) -> ExitCode {
+pub(crate) fn answer(asked: &clap::Error) -> ExitCode {
     let text = asked.render().to_string();
     let code = ExitCode::from(asked.exit_code() as u8);
     // What is typed is quoted as it is where styles are shown.
@@ -66,7 +66,7 @@ const NO_THREADS: [&str; 4] = [
 ];
 
 /// Makes a failure like any other of threads that cannot be started: whoever starts them panics then.
-pub fn heed_threads() {
+pub(crate) fn heed_threads() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         if panic.payload_as_str().is_some_and(|said| NO_THREADS.iter().any(|words| said.contains(words))) {

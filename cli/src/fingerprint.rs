@@ -8,16 +8,16 @@ use std::time::UNIX_EPOCH;
 use anyhow::Context;
 
 /// Lines of version, parameters and files. Threads and memory do not show in a result.
-pub struct Fingerprint(String);
+pub(crate) struct Fingerprint(String);
 
 impl Fingerprint {
     /// Of this version.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Fingerprint(format!("genuma {}\n", env!("CARGO_PKG_VERSION")))
     }
 
     /// Adds a parameter.
-    pub fn parameter(mut self, name: &str, value: impl Display) -> Self {
+    pub(crate) fn parameter(mut self, name: &str, value: impl Display) -> Self {
         // A string takes all that is written to it.
         let _ = writeln!(self.0, "{name} {value}");
         self
@@ -27,7 +27,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// A file that cannot be looked at.
-    pub fn file(mut self, role: &str, path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn file(mut self, role: &str, path: &Path) -> anyhow::Result<Self> {
         let line = Fingerprint::of_file(role, path)?;
         // A string takes all that is written to it.
         let _ = writeln!(self.0, "{line}");
@@ -38,7 +38,7 @@ impl Fingerprint {
     ///
     /// # Errors
     /// A file that cannot be looked at.
-    pub fn of_file(role: &str, path: &Path) -> anyhow::Result<String> {
+    pub(crate) fn of_file(role: &str, path: &Path) -> anyhow::Result<String> {
         let look = || -> std::io::Result<_> {
             let meta = fs::metadata(path)?;
             let changed = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -49,7 +49,7 @@ impl Fingerprint {
     }
 
     /// All lines.
-    pub fn lines(self) -> String {
+    pub(crate) fn lines(self) -> String {
         self.0
     }
 }

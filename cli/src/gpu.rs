@@ -13,7 +13,7 @@ use crate::report::markup::counted;
 
 /// The option.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Gpus {
+pub(crate) struct Gpus {
     /// Count k-mers on devices as well: `auto` where it is worth it, `off`, or those of these numbers or names, as `genuma topology`
     /// shows them. The result is the same
     #[arg(long, value_name = "auto|off|DEVICE,...", default_value = "auto", help_heading = "Resources")]
@@ -50,7 +50,7 @@ impl Gpus {
     ///
     /// # Errors
     /// There are devices, but not the one that is asked for.
-    pub fn choose(&self, lanes: &[Lane], k: u32, threads: usize, memory: u64) -> anyhow::Result<Devices> {
+    pub(crate) fn choose(&self, lanes: &[Lane], k: u32, threads: usize, memory: u64) -> anyhow::Result<Devices> {
         self.among(|| Expected::of(&Estimate::of(lanes), k).kmers, threads, memory)
     }
 
@@ -58,7 +58,7 @@ impl Gpus {
     ///
     /// # Errors
     /// As above.
-    pub fn words(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
+    pub(crate) fn words(&self, kmers: u64, threads: usize, memory: u64) -> anyhow::Result<String> {
         let (why, devices) = match &self.gpu {
             Wish::Off => return Ok("none, as --gpu says".into()),
             Wish::Auto => worth_it(kmers, threads, memory),
@@ -174,7 +174,7 @@ fn asked_for(names: &[String]) -> anyhow::Result<(String, Devices)> {
 }
 
 /// Says what devices did, where there are any.
-pub fn tell(devices: &Devices) {
+pub(crate) fn tell(devices: &Devices) {
     devices.told().into_iter().for_each(|line| info!("{line}"));
 }
 

@@ -18,7 +18,7 @@ use crate::command;
 
 /// The aligners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
+pub(crate) enum EngineName {
     /// genuma's own: seeds, and bases compared 32 at a time
     Genuma,
     /// Heng Li's successor of bwa-mem: the surest mapping qualities
@@ -44,7 +44,7 @@ pub enum EngineName {
     genuma index ref.fa\n  \
     genuma index --engine strobealign --read-length 100 ref.fa.gz"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Reference genome, plain or gzip'd FASTA
     #[arg(value_name = "FASTA")]
     reference: PathBuf,
@@ -60,7 +60,7 @@ pub struct Args {
 }
 
 /// Builds the index.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let reference = &args.reference;
     let threads = command::all_or(args.threads);

@@ -7,7 +7,7 @@ use genuma_work::publish::{AtomicFile, Set};
 use serde_json::Value;
 
 /// Writes `value` to a file of `set`.
-pub fn add(path: &Path, value: &Value, set: &mut Set) -> anyhow::Result<()> {
+pub(crate) fn add(path: &Path, value: &Value, set: &mut Set) -> anyhow::Result<()> {
     let mut file = AtomicFile::create(path)?;
     serde_json::to_writer_pretty(&mut file, value)?;
     writeln!(file)?;

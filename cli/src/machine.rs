@@ -9,13 +9,13 @@ use genuma_probe::MachineProfile;
 use tracing::warn;
 
 /// Names the profile where no option does.
-pub const VARIABLE: &str = "GENUMA_MACHINE";
+pub(crate) const VARIABLE: &str = "GENUMA_MACHINE";
 
 /// The profile at `path`, else the one that the environment names, if it is of a machine with the nodes of this one.
 ///
 /// # Errors
 /// There is no such file, or it is no profile.
-pub fn profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
+pub(crate) fn profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Option<MachineProfile>> {
     let named = || env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
     let Some(path) = path.map(Path::to_path_buf).or_else(named) else { return Ok(None) };
     let profile = MachineProfile::load(&path)?;
@@ -30,7 +30,7 @@ pub fn profile(path: Option<&Path>, topology: &Topology) -> anyhow::Result<Optio
 ///
 /// # Errors
 /// There is no such file, it is no profile, or it is another machine's.
-pub fn of_this(path: &Path, topology: &Topology) -> anyhow::Result<MachineProfile> {
+pub(crate) fn of_this(path: &Path, topology: &Topology) -> anyhow::Result<MachineProfile> {
     let profile = MachineProfile::load(path)?;
     match differs(&profile, topology) {
         Some(differs) => bail!("{}: {differs}; run `genuma probe` here", path.display()),

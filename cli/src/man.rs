@@ -13,13 +13,13 @@ use genuma_work::publish::{AtomicFile, Set};
 #[command(after_help = "Examples:\n  \
     genuma man ~/.local/share/man/man1     then `man genuma-call`\n  \
     genuma man . && man ./genuma-call.1")]
-pub struct Args {
+pub(crate) struct Args {
     /// Folder to write into; made when missing
     dir: PathBuf,
 }
 
 /// Writes `genuma.1`, `genuma-call.1` and so on, all or none.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let failed = || format!("{}: cannot write the manual pages", args.dir.display());
     fs::create_dir_all(&args.dir).with_context(failed)?;
     let mut genuma = crate::Cli::command().disable_help_subcommand(true);

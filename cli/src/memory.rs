@@ -52,7 +52,7 @@ unsafe extern "C" {
 }
 
 /// Gives what is free back to the system now, that of threads which have ended too.
-pub fn give_back() {
+pub(crate) fn give_back() {
     // SAFETY: it may be called at any time, and touches only what nobody holds.
     unsafe { mi_collect(true) }
 }
@@ -82,7 +82,7 @@ const SPARE: u64 = 64 << 10;
 
 /// Lets the first thread's stack grow while there is memory: the kernel enlarges it when it is touched, and ends with SIGSEGV a program whose limit on memory
 /// (`ulimit -v`) has been used up by then. Those of other threads are mapped as they start.
-pub fn hold_stack() {
+pub(crate) fn hold_stack() {
     if let Some(limit) = getrlimit(Resource::As).current {
         let pages = fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|pages| pages.split(' ').next()?.parse::<u64>().ok()).unwrap_or(0);

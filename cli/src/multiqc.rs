@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::json;
 
 /// A section of MultiQC's page, or columns of the table at its top.
-pub struct Section {
+pub(crate) struct Section {
     /// Its own among all that genuma writes.
     id: &'static str,
     kind: Kind,
@@ -135,7 +135,7 @@ impl Column {
 ///
 /// # Errors
 /// A file cannot be written.
-pub fn add(prefix: &Path, sections: &[Section], set: &mut Set) -> anyhow::Result<()> {
+pub(crate) fn add(prefix: &Path, sections: &[Section], set: &mut Set) -> anyhow::Result<()> {
     sections
         .iter()
         .filter(|section| !section.rows.is_empty())
@@ -172,7 +172,7 @@ fn row(sample: &str, results: &Path) -> String {
 }
 
 /// Sections of a finished call, whose results go to `folder`, and of which `passed` says how many of each class did: its libraries, the pair, calls that passed, and their substitutions.
-pub fn of_call(outcome: &Outcome, passed: &BTreeMap<&str, u64>, folder: &Path) -> Vec<Section> {
+pub(crate) fn of_call(outcome: &Outcome, passed: &BTreeMap<&str, u64>, folder: &Path) -> Vec<Section> {
     let rows: Vec<String> = outcome.samples.iter().map(|sample| row(sample, folder)).collect();
     let others = || outcome.others.iter();
     let mut general = general();
@@ -357,7 +357,7 @@ fn word(relation: Relation) -> &'static str {
 }
 
 /// Sections of samples that were only looked at: of each tumour what it and the normal say of their libraries and of themselves. `names` has the normal's first.
-pub fn of_pairs(names: &[String], looked: &[(&Libraries, &PairFacts)], prefix: &Path) -> Vec<Section> {
+pub(crate) fn of_pairs(names: &[String], looked: &[(&Libraries, &PairFacts)], prefix: &Path) -> Vec<Section> {
     let rows: Vec<String> = names.iter().map(|sample| row(sample, prefix)).collect();
     let (mut general, mut pair) = (general(), pair_table());
     for (number, (tumour, (libraries, facts))) in rows.iter().skip(1).zip(looked).enumerate() {
@@ -371,18 +371,18 @@ pub fn of_pairs(names: &[String], looked: &[(&Libraries, &PairFacts)], prefix: &
 }
 
 /// What `genuma align` says of a sample; shares of its reads in percent.
-pub struct Aligned {
-    pub sample: String,
-    pub reads: u64,
-    pub mapped: f64,
-    pub proper: Option<f64>,
-    pub duplicates: Option<f64>,
+pub(crate) struct Aligned {
+    pub(crate) sample: String,
+    pub(crate) reads: u64,
+    pub(crate) mapped: f64,
+    pub(crate) proper: Option<f64>,
+    pub(crate) duplicates: Option<f64>,
     /// Half of the proper pairs' templates are at most that long.
-    pub insert: Option<f64>,
+    pub(crate) insert: Option<f64>,
 }
 
 /// Columns for `genuma align`.
-pub fn of_alignment(aligned: &Aligned) -> Vec<Section> {
+pub(crate) fn of_alignment(aligned: &Aligned) -> Vec<Section> {
     let mut general = Section::new(
         "align",
         Kind::General(vec![
@@ -410,15 +410,15 @@ pub fn of_alignment(aligned: &Aligned) -> Vec<Section> {
 }
 
 /// A sample of `genuma count`.
-pub struct Counted<'a> {
-    pub sample: &'a str,
-    pub bases: u64,
+pub(crate) struct Counted<'a> {
+    pub(crate) sample: &'a str,
+    pub(crate) bases: u64,
     /// `spectrum[m]`: distinct k-mers that are there `m` times.
-    pub spectrum: &'a [u64],
+    pub(crate) spectrum: &'a [u64],
 }
 
 /// Columns and the spectrum for `genuma count`.
-pub fn of_counts<'a>(samples: impl IntoIterator<Item = Counted<'a>>) -> Vec<Section> {
+pub(crate) fn of_counts<'a>(samples: impl IntoIterator<Item = Counted<'a>>) -> Vec<Section> {
     let mut general = Section::new(
         "count",
         Kind::General(vec![

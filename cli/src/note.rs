@@ -9,71 +9,71 @@ const COUNT: usize = size_of::<u32>();
 
 /// The note of a table, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub(crate) struct Note {
     kind: String,
     /// Length of the k-mers.
-    pub k: u32,
+    pub(crate) k: u32,
     /// Fewest occurrences of a k-mer, all samples summed.
-    pub min_count: u32,
+    pub(crate) min_count: u32,
     /// Lowest quality (Phred) of a base of a k-mer.
-    pub min_base_quality: u8,
+    pub(crate) min_base_quality: u8,
     /// Names of the samples in the order of the counts.
-    pub samples: Vec<String>,
+    pub(crate) samples: Vec<String>,
     /// How it came of other tables, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub(crate) made: Option<Made>,
 }
 
 /// How a table came of others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
+pub(crate) struct Made {
     /// What was done with them.
-    pub operation: String,
+    pub(crate) operation: String,
     /// What became of their counts, or [`Made::SAMPLES`].
-    pub counts: String,
+    pub(crate) counts: String,
     /// How many tables there were.
-    pub tables: u64,
+    pub(crate) tables: u64,
     /// How many samples they had.
-    pub samples: u64,
+    pub(crate) samples: u64,
 }
 
 impl Made {
     /// Counts that say in how many samples a k-mer is.
-    pub const SAMPLES: &str = "samples";
+    pub(crate) const SAMPLES: &str = "samples";
 }
 
 impl Note {
     /// Of counts of `k`-mers.
-    pub fn new(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
+    pub(crate) fn new(k: u32, min_count: u32, min_base_quality: u8, samples: Vec<String>) -> Self {
         Note { kind: KIND.to_owned(), k, min_count, min_base_quality, samples, made: None }
     }
 
     /// The note in these bytes; `None` when they are another kind of table's.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let note: Note = serde_json::from_slice(bytes).ok()?;
         (note.kind == KIND && (1..=32).contains(&note.k) && !note.samples.is_empty()).then_some(note)
     }
 
     /// Of how many samples it says in how many of them a k-mer is; `None` when its counts say something else.
-    pub fn panel_of(&self) -> Option<u64> {
+    pub(crate) fn panel_of(&self) -> Option<u64> {
         self.made.as_ref().filter(|made| made.counts == Made::SAMPLES).map(|made| made.samples)
     }
 
     /// Bytes of each value of the table.
-    pub fn value_bytes(&self) -> usize {
+    pub(crate) fn value_bytes(&self) -> usize {
         COUNT * self.samples.len()
     }
 
     /// The value of these counts; those beyond the samples' are left out.
     #[inline]
-    pub fn value<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
+    pub(crate) fn value<'a>(&self, counts: &'a [u32]) -> &'a [u8] {
         // Tables are little-endian, and so is every machine that has them.
         bytemuck::cast_slice(&counts[..self.samples.len()])
     }
 }
 
 /// The counts in a value.
-pub fn counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
+pub(crate) fn counts(value: &[u8]) -> impl Iterator<Item = u32> + '_ {
     value.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }
 

@@ -1,6 +1,6 @@
 //! The plan of a call in parts: what `genuma call --plan` writes, and every `genuma step` reads.
 
-pub mod making;
+pub(crate) mod making;
 mod sbatch;
 
 use std::path::{Path, PathBuf};
@@ -14,51 +14,51 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint::Fingerprint;
 
 /// The object that holds it.
-pub const PLAN: &str = "plan.json";
+pub(crate) const PLAN: &str = "plan.json";
 
 /// What is to be done, and all that steps have to know.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct RunPlan {
+pub(crate) struct RunPlan {
     /// Version of genuma that made it.
-    pub genuma: String,
+    pub(crate) genuma: String,
     /// Where it and all objects are: a folder, by its full path, or a bucket with a prefix.
-    pub run: String,
+    pub(crate) run: String,
     /// Folder of the results.
-    pub out: PathBuf,
+    pub(crate) out: PathBuf,
     /// Shards of the reads.
-    pub shards: u32,
+    pub(crate) shards: u32,
     /// Partitions of the k-mer space.
-    pub parts: u32,
+    pub(crate) parts: u32,
     /// The steps, by kind, each after those that it needs.
-    pub steps: Vec<Steps>,
+    pub(crate) steps: Vec<Steps>,
     /// The reads as they were given.
-    pub lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<Lane>,
     /// What the steps work on.
-    pub call: Parts,
+    pub(crate) call: Parts,
 }
 
 /// All steps of a kind.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Steps {
+pub(crate) struct Steps {
     /// What they are called.
-    pub name: String,
+    pub(crate) name: String,
     /// How many there are.
-    pub tasks: u32,
+    pub(crate) tasks: u32,
     /// All steps of these names have to be done before.
-    pub after: Vec<String>,
+    pub(crate) after: Vec<String>,
     /// Threads of one step.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// MiB of memory that one step may take.
-    pub memory_mb: u64,
+    pub(crate) memory_mb: u64,
     /// Minutes that one step will hardly take.
-    pub minutes: u64,
+    pub(crate) minutes: u64,
     /// MiB that one step may want in its own work folder.
-    pub scratch_mb: u64,
+    pub(crate) scratch_mb: u64,
 }
 
 impl Steps {
     /// MiB to ask a scheduler for: beside what genuma may take, what the kernel takes for it.
-    pub fn asked_mb(&self) -> u64 {
+    pub(crate) fn asked_mb(&self) -> u64 {
         self.memory_mb + self.memory_mb / 10 + 128
     }
 }
@@ -68,7 +68,7 @@ impl RunPlan {
     ///
     /// # Errors
     /// It cannot be read, is no plan, or was made by another version.
-    pub fn find(depot: &Depot) -> anyhow::Result<Option<RunPlan>> {
+    pub(crate) fn find(depot: &Depot) -> anyhow::Result<Option<RunPlan>> {
         let Some(entry) = depot.find(PLAN)? else { return Ok(None) };
         let text = entry.read(0..entry.len())?;
         #[derive(Deserialize)]
@@ -91,7 +91,7 @@ impl RunPlan {
     ///
     /// # Errors
     /// The plan does not tell.
-    pub fn of(&self, kind: Kind) -> anyhow::Result<&Steps> {
+    pub(crate) fn of(&self, kind: Kind) -> anyhow::Result<&Steps> {
         let steps = self.steps.iter().find(|steps| steps.name == kind.name());
         steps.with_context(|| format!("{}/{PLAN}: has no step {}; plan again", self.run, kind.name()))
     }
@@ -100,7 +100,7 @@ impl RunPlan {
     ///
     /// # Errors
     /// So it is, or it cannot be looked at.
-    pub fn check(&self, role: &str, path: &Path) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, role: &str, path: &Path) -> anyhow::Result<()> {
         let now = Fingerprint::of_file(role, path)?;
         let then = |line: &&str| {
             line.starts_with(&format!("{role} ")) && line.contains(&format!("{} of ", path.display()))

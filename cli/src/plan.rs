@@ -45,7 +45,7 @@ use crate::{command, gpu, json, sizes, voice};
     Energy and cost:\n    \
     genuma plan --genome 3.1G --depth 60,30 --threads 32 --memory 64G --watts 250 --price-per-kwh 0.3 --price-per-hour 1.2"
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     tumor: Tumours<false>,
     /// Reads of the normal of the same person, in the same way
@@ -129,7 +129,7 @@ fn amount(text: &str) -> Result<f64, String> {
 
 /// A plan, as it is written.
 #[derive(Debug, Serialize)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Version of genuma.
     genuma: &'static str,
     given: Given,
@@ -147,7 +147,7 @@ pub struct Plan {
 }
 
 /// Plans, prints the plan, and fails when it does not fit.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.price_per_kwh.is_some() && args.watts.is_none() && args.from.is_empty() {
         return Err(Usage("--price-per-kwh needs the power of the machine: give --watts".into()).into());
     }

@@ -43,7 +43,7 @@ use crate::{report, voice};
     genuma probe --from server7/machine.json -o server7\n  \
     genuma probe --placement\n\n\
     Exit code of --placement: 1 when the kernel takes a wish and something is elsewhere all the same.")]
-pub struct Args {
+pub(crate) struct Args {
     /// Measure less: fewer sizes, kernels and repetitions
     #[arg(long)]
     quick: bool,
@@ -62,7 +62,7 @@ pub struct Args {
 }
 
 /// Measures, draws or checks, and prints on stdout what came out.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.placement {
         return placement(args.json);
     }

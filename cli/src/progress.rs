@@ -19,18 +19,18 @@ const FRAME: Duration = Duration::from_millis(200);
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
 /// Writes to stderr without tearing the bars.
-pub fn above_bars<T>(write: impl FnOnce() -> T) -> T {
+pub(crate) fn above_bars<T>(write: impl FnOnce() -> T) -> T {
     BARS.suspend(write)
 }
 
 /// Shows which unit works and how far it is, until dropped.
-pub struct Progress {
+pub(crate) struct Progress {
     unit: Arc<Mutex<Option<Unit>>>,
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 /// Shows how far a plan of known length is, until dropped.
-pub struct Steps {
+pub(crate) struct Steps {
     all_s: f64,
     began: Instant,
     /// Absent when lines are written.
@@ -41,7 +41,7 @@ pub struct Steps {
 
 impl Steps {
     /// Starts showing a plan of so many seconds, unless the user wants quiet.
-    pub fn start(all_s: f64) -> Self {
+    pub(crate) fn start(all_s: f64) -> Self {
         let shown = enabled!(tracing::Level::INFO) && !BARS.is_hidden();
         let bar = shown.then(|| {
             let style = ProgressStyle::with_template("{wide_bar} {percent}% {elapsed}, {eta} left {msg:44!}");
@@ -52,7 +52,7 @@ impl Steps {
     }
 
     /// So many seconds of the plan are done, and this is next.
-    pub fn at(&self, done_s: f64, next: &str) {
+    pub(crate) fn at(&self, done_s: f64, next: &str) {
         let share = (done_s / self.all_s.max(1e-9)).min(1.0);
         if let Some(bar) = &self.bar {
             bar.set_position((share * 1000.0) as u64);
@@ -91,7 +91,7 @@ struct Unit {
 
 impl Progress {
     /// Starts showing, unless the user wants quiet.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let unit = Arc::new(Mutex::new(None));
         let quiet = !enabled!(tracing::Level::INFO);
         let ticker = (!quiet).then(|| {

@@ -33,7 +33,7 @@ const CACHED_ONE_IN: u64 = 20;
     genuma query S.gkt genes.fa > counts.tsv\n  \
     echo -e '>x\\nACGTTGCAACGTTGCAACGTTGCAACGTTGCAC' | genuma query S.gkt -"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Table that `genuma count -o x.gkt` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
@@ -49,7 +49,7 @@ pub struct Args {
 }
 
 /// Looks up and prints.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let stdout = voice::results()?;
     match query(args, BufWriter::with_capacity(1 << 18, stdout)) {
         // Who reads it has seen enough.

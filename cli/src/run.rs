@@ -50,7 +50,7 @@ use outcome::Outcome;
     A program genuma does not know:\n    \
     genuma run --reads R_1.fq.gz R_2.fq.gz -- mapper --cpus {threads} ref.idx {reads1} {reads2}"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// How many instances, and where the memory of each lies: auto, or default, local, interleave, weighted or bind, or several
     /// instances as 4xbind
     #[arg(long, value_name = "WORD", default_value = "auto", help_heading = "Method")]
@@ -76,7 +76,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let invocation = args.given.understand(&args.command)?;
     let out = args.target(&invocation)?;
     invocation.check()?;

@@ -37,7 +37,7 @@ use crate::{command, sizes, voice};
     genuma simulate --library panel --genome-length 5000000 --depth-tumor 500 --depth-normal 200 -o panel\n  \
     A genome as large and repetitive as the human one, at 8x:\n    \
     genuma simulate --genome-like human --genome-length 3.1G --library wgs --depth-tumor 8 --depth-normal 8 -o human")]
-pub struct Args {
+pub(crate) struct Args {
     /// Folder to write into; `-` for the reads of one --sample on stdout and nothing else, as plain FASTQ in which mates alternate
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -250,7 +250,7 @@ enum OneSample {
 }
 
 /// Simulates and says on stderr what was made.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let params = args.params();
     if args.dirt.names_off_target() && params.capture.is_none() {
         return Err(Usage(

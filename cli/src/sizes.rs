@@ -4,7 +4,7 @@
 ///
 /// # Errors
 /// Anything else; the message says what is understood.
-pub fn parse(text: &str) -> Result<u64, String> {
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let fault = || format!("'{text}' is not a size: write a number and K, M, G or T, such as 8G");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().map_err(|_| fault())?;
@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// `1.5 GiB`, `512 MiB`: as many digits as help.
-pub fn show(bytes: u64) -> String {
+pub(crate) fn show(bytes: u64) -> String {
     let (size, unit) = match bytes {
         b if b >= 1 << 30 => (b as f64 / (1u64 << 30) as f64, "GiB"),
         b => (b as f64 / (1u64 << 20) as f64, "MiB"),
@@ -30,7 +30,7 @@ pub fn show(bytes: u64) -> String {
 }
 
 /// As an option takes it, at least as much, to a tenth of a G or a whole M: `1.6G`, `512M`.
-pub fn option(bytes: u64) -> String {
+pub(crate) fn option(bytes: u64) -> String {
     if bytes >= 1 << 30 {
         let tenths = (u128::from(bytes) * 10).div_ceil(1 << 30);
         return match tenths % 10 {
@@ -45,7 +45,7 @@ pub fn option(bytes: u64) -> String {
 ///
 /// # Errors
 /// Anything else, and nothing; the message says what is understood.
-pub fn parse_bases(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bases(text: &str) -> Result<u64, String> {
     let fault = || format!("'{text}' is not a number of bases: write a number and k, M or G, such as 3.1G");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().map_err(|_| fault())?;

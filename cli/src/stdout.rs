@@ -19,6 +19,6 @@ extern "C" fn look() {
 static LOOK: extern "C" fn() = look;
 
 /// Whether results have nowhere to go.
-pub fn was_closed() -> bool {
+pub(crate) fn was_closed() -> bool {
     CLOSED.load(Relaxed)
 }

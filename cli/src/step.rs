@@ -43,7 +43,7 @@ use crate::{command, sizes, voice};
     What is done of it:\n    \
     genuma step run"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// Place of the run: a folder, s3://bucket/prefix or gs://bucket/prefix
     run: String,
     /// Step to do; without it, what is done is told
@@ -72,7 +72,7 @@ pub struct Args {
 }
 
 /// Does the step, or tells what is done.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let base = base(args)?;
     let depot = Depot::open(&args.run, &base)?;
     let Some(plan) = RunPlan::find(&depot)? else {

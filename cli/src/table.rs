@@ -52,7 +52,7 @@ const PAGE: u64 = 4096;
     As text, and only what is there ten times or more:\n    \
     genuma table filter --min 10 S.gkt -o S.tsv"
 )]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
 }
@@ -144,7 +144,7 @@ struct Means {
 }
 
 /// Combines, filters or tells.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.what {
         What::Union(several) => several.run(Operation::Union),
         What::Intersect(several) => several.run(Operation::Intersect),

@@ -24,7 +24,7 @@ use crate::{sizes, voice};
     genuma topology --record server.txt\n  \
     genuma topology --from server.txt\n  \
     genuma topology --synthetic '8 nodes x 8 cores, 2 threads, 16 GiB'")]
-pub struct Args {
+pub(crate) struct Args {
     /// Print JSON instead of a table; sizes are in bytes
     #[arg(long)]
     json: bool,
@@ -49,7 +49,7 @@ struct Shown {
 }
 
 /// Prints the topology on stdout.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // First, so that a machine that cannot be understood leaves a recording all the same.
     if let Some(path) = &args.record {
         let mut file = AtomicFile::create(path)?;
@@ -84,7 +84,7 @@ fn table(found: &Found) -> String {
 }
 
 /// A device in a line.
-pub fn line(device: &Described) -> String {
+pub(crate) fn line(device: &Described) -> String {
     let Described { number, name, kind, driver, memory, units, .. } = device;
     let kind = match kind {
         Kind::Gpu => "GPU",

@@ -39,7 +39,7 @@ use crate::{aligned, command, json, sizes, voice};
     genuma track calls.vcf --sample may=M_1.fq.gz,M_2.fq.gz --sample july=J_1.fq.gz,J_2.fq.gz \\\n      \
     --normal N_1.fq.gz N_2.fq.gz --reference ref.fa --json both.json -o both.tsv"
 )]
-pub struct Args {
+pub(crate) struct Args {
     /// The known changes: VCF of any caller, plain or gzip'd
     #[arg(value_name = "VCF")]
     calls: PathBuf,
@@ -99,7 +99,7 @@ fn named(text: &str) -> Result<(String, Vec<PathBuf>), String> {
 }
 
 /// Tracks and writes.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let Asked { job, filtered, text } = args.job()?;
     let progress = Progress::start();

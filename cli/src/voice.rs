@@ -18,7 +18,7 @@ use crate::{progress, stdout};
 
 /// The options of every verb.
 #[derive(Debug, Args)]
-pub struct Voice {
+pub(crate) struct Voice {
     /// Say more on stderr; -vv says most
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
     verbose: u8,
@@ -29,7 +29,7 @@ pub struct Voice {
 
 impl Voice {
     /// Sets the voice of the whole process.
-    pub fn set(&self) {
+    pub(crate) fn set(&self) {
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::ERROR,
             (_, 0) => Level::INFO,
@@ -41,7 +41,7 @@ impl Voice {
 }
 
 /// Says a line on stderr, if anybody can hear it.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let text = format!("{}\n", Safe(line));
     // Nothing better can be done with a message that cannot be written.
     let _ = progress::above_bars(|| io::stderr().write_all(text.as_bytes()));
@@ -51,7 +51,7 @@ pub fn say(line: &str) {
 ///
 /// # Errors
 /// It was closed before the program began.
-pub fn results() -> anyhow::Result<io::StdoutLock<'static>> {
+pub(crate) fn results() -> anyhow::Result<io::StdoutLock<'static>> {
     if stdout::was_closed() {
         anyhow::bail!(
             "standard output: is closed, so that results cannot be written; open it, or name a file"
@@ -64,7 +64,7 @@ pub fn results() -> anyhow::Result<io::StdoutLock<'static>> {
 ///
 /// # Errors
 /// It is closed, or does not take all of the text.
-pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut stdout = results()?;
     match stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -22,7 +22,7 @@ pub struct Judged {
     /// What became of it.
     pub verdict: Verdict,
     /// How many calls failed in it.
-    pub fired: u64,
+    pub(crate) fired: u64,
     /// What it said on stderr.
     pub stderr: String,
 }

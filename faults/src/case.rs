@@ -144,7 +144,7 @@ impl Given {
 ///
 /// # Errors
 /// A command that makes it fails: the words are its own.
-pub fn make_given(cases: &[&Case], program: &Path, given: &Path) -> anyhow::Result<()> {
+pub(crate) fn make_given(cases: &[&Case], program: &Path, given: &Path) -> anyhow::Result<()> {
     let mut wanted: BTreeSet<Given> = cases.iter().flat_map(|case| case.given).copied().collect();
     // The deepest needs need needs of their own.
     for _ in 0..2 {

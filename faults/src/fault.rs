@@ -243,7 +243,7 @@ impl Fault {
     }
 
     /// What the shim is told.
-    pub fn for_shim(&self) -> String {
+    pub(crate) fn for_shim(&self) -> String {
         format!("{}:{}:{}:{}", self.kind.word(), self.what.words().1, self.at, self.step())
     }
 }

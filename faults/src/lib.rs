@@ -11,5 +11,5 @@ pub mod oracle;
 pub mod plan;
 pub mod process;
 pub mod shim;
-pub mod snapshot;
+mod snapshot;
 pub mod tally;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 /// What takes longer hangs.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// How a run ended.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Ended {
     /// All of it.
     pub stderr: String,
     /// Whether processes that it had started were still there a second after it.
-    pub orphans: bool,
+    pub(crate) orphans: bool,
 }
 
 /// How a process ended.

@@ -15,7 +15,7 @@ const PATH: usize = 1024;
 
 /// The shim as a file that can be preloaded.
 #[derive(Debug, Clone)]
-pub struct Shim {
+pub(crate) struct Shim {
     library: PathBuf,
 }
 
@@ -24,7 +24,7 @@ pub struct Shim {
 pub struct Seen {
     calls: Vec<u64>,
     /// Calls that failed.
-    pub fired: u64,
+    pub(crate) fired: u64,
     /// The file of the first call that failed, if it was one of files.
     pub path: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Shim {
     ///
     /// # Errors
     /// `page` cannot be written.
-    pub fn preload(
+    pub(crate) fn preload(
         &self,
         command: &mut Command,
         program: &Path,

@@ -8,13 +8,13 @@ use std::path::Path;
 use serde_json::Value;
 
 /// Files below a folder, by their path in it, with what they hold.
-pub type Snapshot = BTreeMap<String, Vec<u8>>;
+pub(crate) type Snapshot = BTreeMap<String, Vec<u8>>;
 
 /// What lies below a folder now.
 ///
 /// # Errors
 /// Something in it cannot be read.
-pub fn snapshot(folder: &Path) -> io::Result<Snapshot> {
+pub(crate) fn snapshot(folder: &Path) -> io::Result<Snapshot> {
     let mut found = Snapshot::new();
     walk(folder, "", &mut found)?;
     Ok(found)
@@ -51,7 +51,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
 /// What a file holds without what is measured: times, memory, and how work was shared out among threads.
 ///
 /// In JSON the values of such keys go ([`is_measured`]), in pages the elements whose text is a time or a size of memory.
-pub fn lasting(path: &str, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn lasting(path: &str, bytes: &[u8]) -> Vec<u8> {
     if path.ends_with(".json") {
         let value = serde_json::from_slice(bytes).map(without_measures);
         return value.map_or_else(|_| bytes.to_vec(), |value| value.to_string().into_bytes());

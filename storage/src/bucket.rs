@@ -49,7 +49,7 @@ pub struct Found {
     /// Bytes.
     pub len: u64,
     /// What the storage calls this version; none if it does not.
-    pub etag: Option<String>,
+    pub(crate) etag: Option<String>,
 }
 
 impl Bucket {

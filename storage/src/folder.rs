@@ -115,7 +115,7 @@ impl Found {
     }
 
     /// Where the file can be opened, for as long as it stays open here.
-    pub fn open_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
+    pub(crate) fn open_path(&self, range: Range<u64>) -> Result<PathBuf, Error> {
         self.check(range.end)?;
         Ok(Path::new("/proc/self/fd").join(self.file.as_raw_fd().to_string()))
     }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 /// Serves connections until it is dropped.
 #[derive(Debug)]
-pub struct Network {
+pub(crate) struct Network {
     handle: Handle,
     /// Gone when it is to end.
     end: Option<oneshot::Sender<()>>,

@@ -19,7 +19,7 @@ pub struct Options {
 
 impl Options {
     /// What the variables of this process say; 8 requests of 8 MiB at once; five minutes of patience, two of silence.
-    pub fn of_environment() -> Options {
+    pub(crate) fn of_environment() -> Options {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };

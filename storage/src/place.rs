@@ -10,7 +10,7 @@ const LONGEST: usize = 160;
 
 /// Whose bucket it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
+pub(crate) enum Provider {
     /// S3, of Amazon or anyone who speaks like it.
     S3,
     /// Google Cloud Storage.
@@ -28,9 +28,9 @@ impl Provider {
 
 /// A bucket and where in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InBucket {
+pub(crate) struct InBucket {
     /// Whose it is.
-    pub provider: Provider,
+    pub(crate) provider: Provider,
     /// Its name.
     pub bucket: String,
     /// What the names of all objects begin with: empty, or parts with a slash between each two.
@@ -109,7 +109,7 @@ fn plain(text: &str) -> bool {
 }
 
 /// Whether an object may have this name.
-pub fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     plain(name) && !name.starts_with('.') && name.len() <= LONGEST
 }
 

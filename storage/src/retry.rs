@@ -34,7 +34,7 @@ pub struct Task<'a> {
 }
 
 /// Tries until it succeeds, or cannot, or has no time left. An attempt that is under way is not cut off.
-pub fn persist<T>(
+pub(crate) fn persist<T>(
     patience: Duration,
     task: Task<'_>,
     mut attempt: impl FnMut() -> Result<T, Stop>,

@@ -27,7 +27,7 @@ const TOLD: usize = 200;
 
 /// Both halves of a storage's client.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(crate) struct Client {
     /// Whole objects.
     pub store: Arc<dyn ObjectStore>,
     /// Objects in parts.
@@ -202,7 +202,7 @@ pub fn stop(place: &InBucket, task: Task<'_>, error: &object_store::Error) -> St
 }
 
 /// Whether the object ends before the bytes that were asked for.
-pub fn beyond_the_end(error: &object_store::Error) -> bool {
+pub(crate) fn beyond_the_end(error: &object_store::Error) -> bool {
     cause::<Answer>(error).is_some_and(|answer| answer.status == 416)
 }
 

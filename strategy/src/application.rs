@@ -16,16 +16,16 @@ pub struct Preset {
     /// Lines of the index that a read waits for.
     pub touches: f64,
     /// Bytes that a touch moves.
-    pub bytes_per_touch: f64,
+    pub(crate) bytes_per_touch: f64,
     /// Transfers of a line between cores for a read and a thread.
-    pub handovers: f64,
+    pub(crate) handovers: f64,
     /// Standard deviation of the logarithm of measured to predicted seconds.
     pub spread: f64,
 }
 
 /// Geometric means of what [`crate::replay::learn`] finds on both servers and both sets of reads; for others than these
 /// four aligners the geometric mean of them. The first that fits counts.
-pub const PRESETS: [Preset; 6] = [
+pub(crate) const PRESETS: [Preset; 6] = [
     BWA,
     Preset { program: "minibwa", ..BWA },
     Preset {

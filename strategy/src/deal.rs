@@ -228,12 +228,12 @@ impl Batch {
     }
 
     /// Templates whose records are with the merger.
-    pub fn delivered(&self) -> usize {
+    pub(crate) fn delivered(&self) -> usize {
         self.filling().delivered
     }
 
     /// Records of templates up to this number are with the merger.
-    pub fn deliver(&self, templates: usize) {
+    pub(crate) fn deliver(&self, templates: usize) {
         self.filling().delivered = templates;
     }
 }
@@ -306,7 +306,7 @@ impl Dealer {
 
     /// Deals all of `stream`. `begin` is told of each batch as it begins and says whether to go on; `failed` of what is wrong with the
     /// reads, before the last batch looks whole. Gives the number of reads.
-    pub fn deal(
+    pub(crate) fn deal(
         &mut self,
         stream: &mut ReadStream,
         mut begin: impl FnMut(Arc<Batch>) -> bool,

@@ -9,7 +9,7 @@ use crate::strategy::Strategy;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
     /// Which of the workloads.
-    pub workload: usize,
+    pub(crate) workload: usize,
     /// What was chosen.
     pub strategy: Strategy,
     /// Threads of all instances together.
@@ -24,7 +24,7 @@ pub struct Workload {
     /// Bytes of the index.
     pub index_bytes: u64,
     /// Bytes that a thread needs besides.
-    pub private_bytes: u64,
+    pub(crate) private_bytes: u64,
     /// Reads of the run.
     pub reads: f64,
 }

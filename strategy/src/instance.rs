@@ -72,11 +72,11 @@ pub(crate) struct Instance {
     /// What it writes.
     pub stdout: Option<Patient<ChildStdout>>,
     /// What the pipe of that holds (bytes).
-    pub stdout_holds: usize,
+    pub(crate) stdout_holds: usize,
     /// What it says.
     pub stderr: Option<Patient<ChildStderr>>,
     /// Where its reads go: one pipe, or two.
-    pub feeds: Vec<Patient<PipeWriter>>,
+    pub(crate) feeds: Vec<Patient<PipeWriter>>,
     /// Its command, as it was started.
     pub command: Vec<OsString>,
     /// The pipes, as its command names them.

@@ -23,7 +23,7 @@ pub struct Invocation {
     /// How an instance takes its reads.
     pub feed: Feed,
     /// Whether it takes reads without mates among mates in turn, by their names.
-    pub strays: bool,
+    pub(crate) strays: bool,
     /// Threads that it was given; none if it says nothing or `{threads}`, so that genuma chooses.
     pub threads: Option<usize>,
     /// Its index, if known.

@@ -29,7 +29,7 @@ pub mod layout;
 
 pub mod replica;
 
-pub mod deal;
+mod deal;
 
 pub mod instance;
 

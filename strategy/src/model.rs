@@ -27,7 +27,7 @@ pub struct Application {
     /// Bytes of the index, of which every instance has its own.
     pub index_bytes: u64,
     /// Bytes that a thread needs besides.
-    pub private_bytes: u64,
+    pub(crate) private_bytes: u64,
     /// Reads of the run.
     pub reads: f64,
     /// Seconds that a read takes a core at speed 1, memory aside.
@@ -35,10 +35,10 @@ pub struct Application {
     /// Lines of the index that a read waits for.
     pub touches: f64,
     /// Bytes that a touch moves: above 64 where lines come ahead of need or in groups.
-    pub bytes_per_touch: f64,
+    pub(crate) bytes_per_touch: f64,
     /// Transfers of a line between cores for a read and a thread of the instance, while the lock on input and output
     /// changes hands: the serial part. A contended lock costs in proportion to those who wait (Anderson 1990).
-    pub handovers: f64,
+    pub(crate) handovers: f64,
     /// How far measured times are from predicted ones: standard deviation of the logarithm of their ratio.
     pub spread: f64,
 }
@@ -56,7 +56,7 @@ pub struct Prediction {
 
 /// Why a strategy cannot be had.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Infeasible {
+pub(crate) enum Infeasible {
     /// Copies do not fit.
     #[error(
         "{strategy}: an instance needs {needed:.1} GB and has {room:.1} GB on its nodes; take fewer instances"
@@ -83,7 +83,7 @@ pub enum Infeasible {
 ///
 /// # Errors
 /// The copies of the index do not fit, or there are fewer threads than instances.
-pub fn predict(
+pub(crate) fn predict(
     machine: &Machine,
     app: &Application,
     strategy: &Strategy,
@@ -101,7 +101,7 @@ pub fn predict(
 }
 
 /// Seconds of the run without those that loading the index takes, whether or not copies of it fit.
-pub fn aligning_seconds(machine: &Machine, app: &Application, strategy: Strategy, threads: u32) -> f64 {
+pub(crate) fn aligning_seconds(machine: &Machine, app: &Application, strategy: Strategy, threads: u32) -> f64 {
     app.reads / throughput(machine, app, &strategy, threads, &machine.groups(strategy.instances))
 }
 

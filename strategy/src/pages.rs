@@ -19,7 +19,7 @@ const LEAST: u64 = 64 << 10;
 const TOLERANCE: f64 = 0.1;
 
 /// Bytes on each node.
-pub type OnNodes = BTreeMap<u32, u64>;
+pub(crate) type OnNodes = BTreeMap<u32, u64>;
 
 /// Memory of an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -115,7 +115,7 @@ impl Pages {
     }
 
     /// Whether the index is where it was to be: under `policy`, or where that is none on `nodes`.
-    pub fn index_is_on(&self, policy: &Policy, nodes: &IdSet) -> bool {
+    pub(crate) fn index_is_on(&self, policy: &Policy, nodes: &IdSet) -> bool {
         let all: u64 = self.index.values().sum();
         let share = |bytes: u64| bytes as f64 / all.max(1) as f64;
         let named = policy.nodes();

@@ -17,7 +17,7 @@ pub struct Candidate {
     /// The strategy.
     pub strategy: Strategy,
     /// What the model says of the whole run.
-    pub prediction: Prediction,
+    pub(crate) prediction: Prediction,
 }
 
 /// What a race may cost, and what it assumes.
@@ -76,7 +76,7 @@ impl Runner {
 
 /// A race under way.
 #[derive(Debug, Clone)]
-pub struct Race {
+pub(crate) struct Race {
     rules: Rules,
     runners: Vec<Runner>,
     /// Seconds spent after the first trial of each.
@@ -202,7 +202,7 @@ const STARTERS: usize = 4;
 
 /// The best of the model's ranking to race beside the plain run. `ranked` is in order of preference. Strategies of as
 /// many instances that the model cannot tell apart (interleaving on one node is binding) send the first of them.
-pub fn starters(ranked: &[Candidate]) -> Vec<Candidate> {
+pub(crate) fn starters(ranked: &[Candidate]) -> Vec<Candidate> {
     let mut chosen: Vec<Candidate> = Vec::new();
     for candidate in ranked.iter().filter(|c| c.strategy != Strategy::PLAIN) {
         let alike = |other: &Candidate| {

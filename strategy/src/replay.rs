@@ -68,7 +68,7 @@ impl Job {
 }
 
 /// Applications as one server's runs show them.
-pub type Lessons = BTreeMap<Job, Application>;
+pub(crate) type Lessons = BTreeMap<Job, Application>;
 
 fn described(server: &str) -> Result<Machine, Error> {
     servers::machine(server).ok_or_else(|| Error::Unknown { what: "server", name: server.to_owned() })
@@ -107,7 +107,7 @@ pub fn learn(runs: &[Run], server: &str) -> Result<Lessons, Error> {
 }
 
 /// Lessons for each job from all aligners but its own: the geometric means of theirs on the same reads.
-pub fn from_others(lessons: &Lessons) -> Lessons {
+pub(crate) fn from_others(lessons: &Lessons) -> Lessons {
     let of = |job: &Job, own: &Application| {
         let others: Vec<&Application> = lessons
             .iter()

@@ -68,7 +68,7 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 
 /// Removes the partial files of this process, for one that ends without dropping its values (on a signal).
 /// None of them can be published from then on.
-pub fn discard_unfinished() {
+pub(crate) fn discard_unfinished() {
     for partial in std::mem::take(&mut *unfinished()) {
         // The process is about to end: there is nobody to tell.
         let _ = fs::remove_file(partial);

@@ -39,7 +39,7 @@ const SMALLEST_BLOCK: u64 = 50_000;
 const LEAST_SHARE: f64 = 0.05;
 
 /// Reads of a trial, and the seconds that it is expected to take: indexes are loaded twice.
-pub fn expected(app: &Application, plain: Prediction, most: u32, machine: &Machine) -> (u64, f64) {
+pub(crate) fn expected(app: &Application, plain: Prediction, most: u32, machine: &Machine) -> (u64, f64) {
     let read_s = plain.seconds / app.reads;
     let reads = (TRIAL_S / read_s).max((FEWEST_READS * u64::from(most)) as f64).min(app.reads);
     let load_s = app.index_bytes as f64 / (machine.load_gbs * 1e9);
@@ -47,19 +47,19 @@ pub fn expected(app: &Application, plain: Prediction, most: u32, machine: &Machi
 }
 
 /// What trials are to be like.
-pub struct Wish {
+pub(crate) struct Wish {
     /// Reads of the run.
-    pub reads: f64,
+    pub(crate) reads: f64,
     /// Most instances of a strategy.
-    pub most: u32,
+    pub(crate) most: u32,
     /// Share of the run that trials may take.
-    pub budget: f64,
+    pub(crate) budget: f64,
     /// Reads of the first sample.
-    pub sample: u64,
+    pub(crate) sample: u64,
 }
 
 /// Runs trials.
-pub struct Trials<'a> {
+pub(crate) struct Trials<'a> {
     invocation: &'a Invocation,
     topology: &'a Topology,
     threads: usize,
@@ -75,7 +75,7 @@ pub struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     /// Takes a sample.
-    pub fn new(
+    pub(crate) fn new(
         invocation: &'a Invocation,
         topology: &'a Topology,
         threads: usize,
@@ -88,7 +88,7 @@ impl<'a> Trials<'a> {
 
     /// Tries a strategy; the first time with larger and larger samples until one takes long enough, or the next would take
     /// more than the budget.
-    pub fn run(&mut self, strategy: Strategy) -> anyhow::Result<Trial> {
+    pub(crate) fn run(&mut self, strategy: Strategy) -> anyhow::Result<Trial> {
         let mut spent_s = 0.0;
         let mut samples = 1;
         loop {

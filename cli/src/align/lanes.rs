@@ -10,7 +10,7 @@ use super::unit;
 use crate::failure::Usage;
 
 /// The lanes, and how the reads of each come. Files of aligned reads, told by what is in them, are a lane each.
-pub fn lanes(
+pub(crate) fn lanes(
     files: &[PathBuf],
     interleaved: bool,
     single: bool,
@@ -44,7 +44,7 @@ pub fn lanes(
 ///
 /// # Errors
 /// Reads that cannot be read; names that tell no unit, or reads of a pipe, whose names are not known yet.
-pub fn with_ids(given: &[String], lanes: &[ReadLane]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn with_ids(given: &[String], lanes: &[ReadLane]) -> anyhow::Result<Vec<String>> {
     if !given.iter().any(|fields| unit::lacks_id(fields)) || ![1, lanes.len()].contains(&given.len()) {
         return Ok(given.to_vec());
     }
@@ -64,7 +64,7 @@ pub fn with_ids(given: &[String], lanes: &[ReadLane]) -> anyhow::Result<Vec<Stri
 }
 
 /// The read group of each lane; none at all where none is given.
-pub fn groups(given: &[String], lanes: usize) -> Result<Vec<ReadGroup>, Usage> {
+pub(crate) fn groups(given: &[String], lanes: usize) -> Result<Vec<ReadGroup>, Usage> {
     let groups: Result<Vec<_>, _> = given.iter().map(|text| ReadGroup::parse(text)).collect();
     let groups = groups.map_err(|fault| Usage(fault.to_string()))?;
     if groups.len() == 1 {

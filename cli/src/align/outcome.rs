@@ -14,35 +14,35 @@ use serde_json::{Value, json};
 use crate::{json, multiqc};
 
 /// Where the index was to be and where it is.
-pub struct Placed {
-    pub plan: Plan,
-    pub found: Vec<Found>,
+pub(crate) struct Placed {
+    pub(crate) plan: Plan,
+    pub(crate) found: Vec<Found>,
     /// Whether both agree; nothing where the kernel does not tell where it is.
-    pub as_chosen: Option<bool>,
+    pub(crate) as_chosen: Option<bool>,
 }
 
 /// What the stages took.
 #[derive(Debug, Clone, Copy)]
-pub struct Seconds {
-    pub load: Duration,
-    pub align: Duration,
-    pub sort: Duration,
-    pub whole: Duration,
+pub(crate) struct Seconds {
+    pub(crate) load: Duration,
+    pub(crate) align: Duration,
+    pub(crate) sort: Duration,
+    pub(crate) whole: Duration,
 }
 
 /// A finished run.
-pub struct Outcome {
-    pub command: String,
-    pub program: Program,
-    pub placed: Placed,
-    pub aligned: Summary,
-    pub sorted: Option<sort::Summary>,
-    pub seconds: Seconds,
+pub(crate) struct Outcome {
+    pub(crate) command: String,
+    pub(crate) program: Program,
+    pub(crate) placed: Placed,
+    pub(crate) aligned: Summary,
+    pub(crate) sorted: Option<sort::Summary>,
+    pub(crate) seconds: Seconds,
 }
 
 impl Placed {
     /// One line: what was chosen, why, and what the kernel says.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Plan { choice, why } = &self.plan;
         let copies: Vec<String> = self
             .found
@@ -90,7 +90,7 @@ fn percent(part: u64, all: u64) -> f64 {
 
 impl Outcome {
     /// The last line: how many, how fast, how well, where.
-    pub fn line(&self, out: Option<&Path>) -> String {
+    pub(crate) fn line(&self, out: Option<&Path>) -> String {
         let aligned = &self.aligned;
         let tally = &aligned.tally;
         let seconds = self.seconds.whole.as_secs_f64();
@@ -123,7 +123,7 @@ impl Outcome {
     }
 
     /// What MultiQC shows of it.
-    pub fn columns(&self, sample: String) -> multiqc::Aligned {
+    pub(crate) fn columns(&self, sample: String) -> multiqc::Aligned {
         let tally = &self.aligned.tally;
         let marked = self.sorted.as_ref().and_then(|sorted| sorted.marked);
         multiqc::Aligned {
@@ -137,7 +137,7 @@ impl Outcome {
     }
 
     /// Writes all numbers to a file of `set`.
-    pub fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
         json::add(path, &self.json(), set)
     }
 

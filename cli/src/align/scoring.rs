@@ -8,7 +8,7 @@ use crate::failure::Usage;
 
 /// One number for both, or one for each: `6` or `6,7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Two([i32; 2]);
+pub(crate) struct Two([i32; 2]);
 
 impl FromStr for Two {
     type Err = String;
@@ -25,7 +25,7 @@ impl FromStr for Two {
 /// What alignments are worth, and which are reported.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Engine genuma (letters as in bwa mem)")]
-pub struct Scoring {
+pub(crate) struct Scoring {
     /// Score of a base that is the reference's; without -B -O -E -L -U -T theirs are multiplied by it [default: 1]
     #[arg(short = 'A', long = "match", value_name = "N")]
     equal: Option<u8>,
@@ -70,7 +70,7 @@ pub struct Scoring {
 
 impl Scoring {
     /// Whether nothing was said.
-    pub fn is_default(&self) -> bool {
+    pub(crate) fn is_default(&self) -> bool {
         let numbers = [self.differs, self.unpaired, self.least];
         let twos = [self.open, self.extend, self.clip, self.named];
         self.equal.is_none()
@@ -83,7 +83,7 @@ impl Scoring {
     ///
     /// # Errors
     /// Scores that make no sense.
-    pub fn options(&self, read_groups: Vec<String>) -> Result<Options, Usage> {
+    pub(crate) fn options(&self, read_groups: Vec<String>) -> Result<Options, Usage> {
         let plain = Scores::default();
         let times = i32::from(self.equal.unwrap_or(1));
         let one = |said: Option<u16>, plain: i32| said.map_or(plain * times, i32::from);

@@ -42,7 +42,7 @@ impl Unit {
 }
 
 /// Whether a read group has no identifier of its own.
-pub fn lacks_id(fields: &str) -> bool {
+pub(crate) fn lacks_id(fields: &str) -> bool {
     !fields.replace("\\t", "\t").split('\t').any(|field| field.starts_with("ID:"))
 }
 
@@ -50,7 +50,7 @@ pub fn lacks_id(fields: &str) -> bool {
 ///
 /// # Errors
 /// The reads cannot be read.
-pub fn completed(fields: &str, lane: &ReadLane) -> Result<Option<String>, Error> {
+pub(crate) fn completed(fields: &str, lane: &ReadLane) -> Result<Option<String>, Error> {
     let Some(Unit { id, unit, platform }) = first_header(lane)?.as_deref().and_then(Unit::of) else {
         return Ok(None);
     };

@@ -28,12 +28,12 @@ pub(super) fn check(means: &Means, reference: Option<u64>) -> Result<(), Usage> 
 }
 
 /// What a run may use of memory when the user does not say: half of what is free.
-pub fn usual() -> u64 {
+pub(crate) fn usual() -> u64 {
     available(Path::new("/")).map_or(4 << 30, |free| free / 2)
 }
 
 /// What the user asked for, or all that the machine has if that is less, which is told: plans for more would only be made in vain.
-pub fn at_most_all(asked: u64) -> u64 {
+pub(crate) fn at_most_all(asked: u64) -> u64 {
     let all = in_meminfo(Path::new("/"), "MemTotal:").unwrap_or(asked);
     if asked > all {
         let (asked, all) = (sizes::show(asked), sizes::show(all));
@@ -52,7 +52,7 @@ fn in_meminfo(root: &Path, name: &str) -> Option<u64> {
 /// Bytes that this process could still get: what the machine has free, or what its control groups leave.
 ///
 /// `root` is `/`, elsewhere in tests. `None` when the system does not say.
-pub fn available(root: &Path) -> Option<u64> {
+pub(crate) fn available(root: &Path) -> Option<u64> {
     let machine = in_meminfo(root, "MemAvailable:");
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let left = groups.lines().flat_map(|line| left_in(root, line));

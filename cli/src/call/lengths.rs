@@ -18,7 +18,7 @@ impl From<Error> for End {
 ///
 /// # Errors
 /// The first reads cannot be read.
-pub fn of_samples(lanes: &[Lane]) -> Result<Vec<usize>, Error> {
+pub(crate) fn of_samples(lanes: &[Lane]) -> Result<Vec<usize>, Error> {
     let mut lengths = vec![0; samples(lanes)];
     for (sample, length) in lengths.iter_mut().enumerate() {
         let Some(lane) = lanes.iter().find(|lane| usize::from(lane.sample) == sample) else { continue };

@@ -24,7 +24,7 @@ use crate::report::call::with_pictures;
 ///
 /// # Errors
 /// What memory had no room for cannot be read.
-pub fn of(
+pub(crate) fn of(
     job: &Job,
     finished: &mut Finished,
     records: &[Record],

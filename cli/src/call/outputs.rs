@@ -19,7 +19,7 @@ use super::{outcome, why};
 use crate::{multiqc, report};
 
 /// The file to look at first.
-pub const REPORT: &str = "report.html";
+pub(crate) const REPORT: &str = "report.html";
 
 const VCF: &str = "somatic.vcf.gz";
 const CONTIGS: &str = "contigs.fa";
@@ -34,11 +34,11 @@ const WHY: &str = "why.txt";
 
 /// Tables beside the results, where they were asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Tables {
+pub(crate) struct Tables {
     /// Small changes, as MAF.
-    pub maf: Option<PathBuf>,
+    pub(crate) maf: Option<PathBuf>,
     /// Structural variants, as BEDPE.
-    pub bedpe: Option<PathBuf>,
+    pub(crate) bedpe: Option<PathBuf>,
 }
 
 /// A table that was asked for, its file begun.
@@ -56,7 +56,7 @@ impl Begun {
 
 /// The results that are to be. The files of the report and of tables are begun with the run, so that a folder that cannot be written to, or that another run
 /// writes to, shows at once.
-pub struct Outputs<'a> {
+pub(crate) struct Outputs<'a> {
     folder: &'a Path,
     page: AtomicFile,
     maf: Option<Begun>,
@@ -68,7 +68,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// It is read-only, full, or another run is writing its results there.
-    pub fn begin(folder: &'a Path, tables: &Tables) -> Result<Self, publish::Error> {
+    pub(crate) fn begin(folder: &'a Path, tables: &Tables) -> Result<Self, publish::Error> {
         let page = AtomicFile::create(folder.join(REPORT))?;
         let (maf, bedpe) = (Begun::of(&tables.maf)?, Begun::of(&tables.bedpe)?);
         let there = earlier(folder, tables);
@@ -86,7 +86,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// A file cannot be written; then none appears.
-    pub fn write(self, job: &Job, finished: &mut Finished, watched: &Watched) -> anyhow::Result<Outcome> {
+    pub(crate) fn write(self, job: &Job, finished: &mut Finished, watched: &Watched) -> anyhow::Result<Outcome> {
         let Outputs { folder, mut page, maf, bedpe } = self;
         let meter = Arc::new(Meter::of("the reference"));
         watched.begins("write", finished.on_reference.then(|| meter.clone()));
@@ -183,7 +183,7 @@ fn command(job: &Job) -> String {
 }
 
 /// Events that passed, by class.
-pub fn passed(outcome: &Outcome) -> BTreeMap<&'static str, u64> {
+pub(crate) fn passed(outcome: &Outcome) -> BTreeMap<&'static str, u64> {
     let mut passed = BTreeMap::new();
     for call in outcome.calls.iter().filter(|call| call.filters.is_empty()) {
         *passed.entry(call.class.name()).or_default() += 1;

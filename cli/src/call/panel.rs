@@ -16,7 +16,7 @@ const LEAST: u32 = 2;
 ///
 /// # Errors
 /// It cannot be read, is none, is of another k, or is of fewer normals than are to have what recurs.
-pub fn open(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<Panel> {
+pub(crate) fn open(table: &Path, k: u32, least: Option<u32>) -> anyhow::Result<Panel> {
     let (path, least) = (table.display(), least.unwrap_or(LEAST));
     let scan = Scan::open(table)?;
     let make = "make one with `genuma table union --counts samples`";

@@ -18,7 +18,7 @@ const UNITS: u64 = 1 << 20;
 const MARGIN: u64 = 1 << 30;
 
 /// Bytes that a count may need on disk.
-pub fn needed(lanes: &[Lane], memory: u64) -> u64 {
+pub(crate) fn needed(lanes: &[Lane], memory: u64) -> u64 {
     let all = (Estimate::of(lanes).bases as f64 * SPILL_PER_BASE) as u64;
     // A quarter of the memory at least holds bins before any of them goes to the disk.
     all.saturating_sub(memory / 4)
@@ -29,7 +29,7 @@ pub fn needed(lanes: &[Lane], memory: u64) -> u64 {
 ///
 /// # Errors
 /// Fewer bytes are free than the files of finished units take.
-pub fn scratch(folder: &Path, asked: Option<u64>) -> anyhow::Result<u64> {
+pub(crate) fn scratch(folder: &Path, asked: Option<u64>) -> anyhow::Result<u64> {
     let free = free(folder)?;
     if free < UNITS {
         bail!(
@@ -62,7 +62,7 @@ fn free(folder: &Path) -> anyhow::Result<u64> {
 }
 
 /// Fails when fewer than `needed` bytes are free in `folder`.
-pub fn check(folder: &Path, needed: u64) -> anyhow::Result<()> {
+pub(crate) fn check(folder: &Path, needed: u64) -> anyhow::Result<()> {
     let free = free(folder)?;
     if free < needed {
         bail!(

@@ -14,7 +14,7 @@ use crate::failure::Usage;
 
 /// The tumours in the order given. Whether there has to be one is for the command to say.
 #[derive(Debug, Clone, Default)]
-pub struct Tumours<const REQUIRED: bool>(Vec<Tumour>);
+pub(crate) struct Tumours<const REQUIRED: bool>(Vec<Tumour>);
 
 /// Reads of one tumour.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +36,11 @@ fn split(first: &OsStr) -> Option<(String, PathBuf)> {
 
 /// Names given by options of their own.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Names<'a> {
+pub(crate) struct Names<'a> {
     /// The normal's.
-    pub normal: Option<&'a str>,
+    pub(crate) normal: Option<&'a str>,
     /// That of the only tumour.
-    pub tumour: Option<&'a str>,
+    pub(crate) tumour: Option<&'a str>,
 }
 
 /// The one sample that all read groups of a sample's BAM and CRAM files are of.
@@ -77,7 +77,7 @@ fn names(lanes: &[Lane], given: Names<'_>, tumours: &[Tumour]) -> Samples {
 ///
 /// # Errors
 /// It is empty or has other letters.
-pub fn name(text: &str) -> Result<String, String> {
+pub(crate) fn name(text: &str) -> Result<String, String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let fit = !text.is_empty() && text.chars().all(letters);
     if fit { Ok(text.to_owned()) } else { Err("give letters, digits, '.', '_' and '-'".to_owned()) }
@@ -100,7 +100,7 @@ impl<const REQUIRED: bool> Tumours<REQUIRED> {
     ///
     /// # Errors
     /// Too many tumours, two with the name of one, an odd number of files.
-    pub fn lanes(
+    pub(crate) fn lanes(
         &self,
         normal: &[PathBuf],
         names_given: Names<'_>,

@@ -10,19 +10,19 @@ use crate::memory;
 use crate::progress::Progress;
 
 /// Tells both of each unit.
-pub struct Watched {
+pub(crate) struct Watched {
     progress: Progress,
     recorder: Recorder,
 }
 
 impl Watched {
     /// Begins to watch.
-    pub fn start() -> Watched {
+    pub(crate) fn start() -> Watched {
         Watched { progress: Progress::start(), recorder: Recorder::start() }
     }
 
     /// What the call has used so far.
-    pub fn timeline(&self) -> Timeline {
+    pub(crate) fn timeline(&self) -> Timeline {
         self.recorder.timeline()
     }
 }

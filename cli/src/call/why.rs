@@ -16,7 +16,7 @@ use crate::failure::Usage;
 ///
 /// # Errors
 /// No file and no variant; a place or a base that is not the reference's; a record of a kind that has no sequence.
-pub fn questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<Question>> {
+pub(crate) fn questions(asked: &[String], reference: Option<&Path>) -> anyhow::Result<Vec<Question>> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
@@ -145,7 +145,7 @@ fn breakend(alternative: &str, here: Breakend, genome: &Reference) -> anyhow::Re
 }
 
 /// The answers as text.
-pub fn told(answers: &[Answer]) -> String {
+pub(crate) fn told(answers: &[Answer]) -> String {
     let mut text = String::new();
     for answer in answers {
         text += &format!("{}\n", answer.question);

@@ -26,7 +26,7 @@ fn number(value: &Estimate) -> String {
 }
 
 /// What both samples say, of which so many bases were read.
-pub fn told(pair: &PairFacts, libraries: &Libraries, bases: [u64; 2]) -> String {
+pub(crate) fn told(pair: &PairFacts, libraries: &Libraries, bases: [u64; 2]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| {
         let _ = writeln!(text, "{name:<18}{what}");

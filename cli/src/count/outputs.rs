@@ -26,7 +26,7 @@ const MOST_HOT: u64 = 1 << 16;
 
 /// Where the k-mers go.
 #[derive(Debug, Clone)]
-pub enum Target {
+pub(crate) enum Target {
     /// A table on flash.
     Table(PathBuf),
     /// Text.
@@ -35,16 +35,16 @@ pub enum Target {
 
 /// What was written there.
 #[derive(Debug, Clone, Copy)]
-pub struct Written {
+pub(crate) struct Written {
     /// K-mers.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// Bytes of the file.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Target {
     /// By the end of the name.
-    pub fn of(path: &Path) -> Result<Self, Usage> {
+    pub(crate) fn of(path: &Path) -> Result<Self, Usage> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("gkt") => Ok(Target::Table(path.to_path_buf())),
             Some("tsv") => Ok(Target::Text(path.to_path_buf())),
@@ -53,7 +53,7 @@ impl Target {
     }
 
     /// Writes all k-mers in order to a file of `set`, holding at most `memory` bytes.
-    pub fn write<const S: usize>(
+    pub(crate) fn write<const S: usize>(
         &self,
         sorted: &Sorted<S>,
         note: &Note,
@@ -68,14 +68,14 @@ impl Target {
 }
 
 /// Sees that an interrupted run leaves in the work folder, if any, what is finished, and nothing else.
-pub fn heed_interruption(folder: Option<PathBuf>) {
+pub(crate) fn heed_interruption(folder: Option<PathBuf>) {
     signals::on_interruption(Some(Box::new(move || {
         folder.filter(|folder| folder::leave(folder)).map(|folder| folder::kept(&folder))
     })));
 }
 
 /// How a table of counts is written: of `most` k-mers at most.
-pub fn spec(note: &Note, most: u64) -> anyhow::Result<Spec> {
+pub(crate) fn spec(note: &Note, most: u64) -> anyhow::Result<Spec> {
     let hot_entries = (most / HOT_ONE_IN).min(MOST_HOT) as usize;
     let bytes = serde_json::to_vec(note)?;
     if bytes.len() > MAX_NOTE {
@@ -134,20 +134,20 @@ fn text<const S: usize>(
 
 /// A finished count.
 #[derive(Debug)]
-pub struct Outcome<'a, const S: usize> {
-    pub note: Note,
-    pub stats: CountStats<S>,
-    pub spectra: &'a [Vec<u64>; S],
-    pub shares: &'a [NodeShare],
-    pub devices: &'a Devices,
-    pub written: Written,
-    pub costs: Vec<UnitCost>,
+pub(crate) struct Outcome<'a, const S: usize> {
+    pub(crate) note: Note,
+    pub(crate) stats: CountStats<S>,
+    pub(crate) spectra: &'a [Vec<u64>; S],
+    pub(crate) shares: &'a [NodeShare],
+    pub(crate) devices: &'a Devices,
+    pub(crate) written: Written,
+    pub(crate) costs: Vec<UnitCost>,
 }
 
 impl<const S: usize> Outcome<'_, S> {
     /// Writes, to a file of `set`, how many k-mers there are of each count, up to the last count that any k-mer has; with names of columns where
     /// there are several samples.
-    pub fn histogram(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
+    pub(crate) fn histogram(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
         let samples = &self.note.samples;
         let spectra = &self.spectra[..samples.len()];
         let last = spectra.iter().filter_map(|s| s.iter().rposition(|&kmers| kmers > 0)).max().unwrap_or(0);
@@ -164,13 +164,13 @@ impl<const S: usize> Outcome<'_, S> {
     }
 
     /// What each sample has.
-    pub fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
+    pub(crate) fn counted(&self) -> impl Iterator<Item = Counted<'_>> {
         let named = self.note.samples.iter().zip(&self.stats.bases);
         named.zip(self.spectra).map(|((sample, bases), spectrum)| Counted { sample, bases: *bases, spectrum })
     }
 
     /// Writes what was done to a file of `set`.
-    pub fn json(
+    pub(crate) fn json(
         &self,
         path: &Path,
         samples: &[Named],

@@ -24,13 +24,13 @@ const READ: &str = "read";
 const COUNT: &str = "count";
 
 /// Where a count to `out` keeps its finished steps: in `folder`, under a name of its own.
-pub fn folder(folder: &Path, out: &Path) -> PathBuf {
+pub(crate) fn folder(folder: &Path, out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     folder.join(format!(".{name}.work"))
 }
 
 /// What a count depends on; `lanes` have the samples' numbers.
-pub fn fingerprint(
+pub(crate) fn fingerprint(
     params: &CountParams,
     min_count: u32,
     samples: &[Named],
@@ -49,7 +49,7 @@ pub fn fingerprint(
 }
 
 /// A count and its work folder.
-pub struct Resumable {
+pub(crate) struct Resumable {
     work: WorkFolder,
     store: Store,
 }
@@ -59,7 +59,7 @@ impl Resumable {
     ///
     /// # Errors
     /// Those of [`WorkFolder::open`].
-    pub fn open(folder: PathBuf, fingerprint: String) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: PathBuf, fingerprint: String) -> anyhow::Result<Self> {
         let work = WorkFolder::open(&folder, true)?;
         Ok(Resumable { work, store: Store { work: folder, fingerprint, resume: true } })
     }
@@ -68,7 +68,7 @@ impl Resumable {
     ///
     /// # Errors
     /// Reads that cannot be read; files that cannot be written or read, are damaged, or are of another count.
-    pub fn sorted<const S: usize>(
+    pub(crate) fn sorted<const S: usize>(
         &self,
         lanes: &[Lane],
         params: &CountParams,
@@ -111,7 +111,7 @@ impl Resumable {
     }
 
     /// Ends the run: after success the folder goes, else what is finished stays.
-    pub fn end(self, well: bool) {
+    pub(crate) fn end(self, well: bool) {
         let Resumable { work, store } = self;
         if well {
             work.remove();

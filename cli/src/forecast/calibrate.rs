@@ -16,7 +16,7 @@ use super::rates::{MEASURED, Rates};
 
 /// What a plan needs of a `summary.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Run {
+pub(crate) struct Run {
     /// Of the normal and of each tumour.
     bases: Vec<u64>,
     k: u32,
@@ -39,7 +39,7 @@ impl Run {
     ///
     /// # Errors
     /// It cannot be read, or is no summary of `genuma call`.
-    pub fn load(path: &Path) -> anyhow::Result<Run> {
+    pub(crate) fn load(path: &Path) -> anyhow::Result<Run> {
         let name = path.display();
         let text = fs::read(path).with_context(|| format!("{name}: cannot read"))?;
         let run: Run = serde_json::from_slice(&text)
@@ -147,7 +147,7 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// The rates that runs say in the median, [`MEASURED`] where they say nothing.
-pub fn calibrated(runs: &[Run]) -> Rates {
+pub(crate) fn calibrated(runs: &[Run]) -> Rates {
     let mut rates = MEASURED;
     let time = |name: &str| median(runs.iter().filter_map(|run| run.time(name))).unwrap_or(1.0);
     let (count, place, judge) = (time("count"), time("place"), time("judge"));

@@ -13,7 +13,7 @@ use super::model::{Given, Panel};
 ///
 /// # Errors
 /// It cannot be read, or is no table.
-pub fn panel(table: &Path) -> Result<Panel, genuma_flash::Error> {
+pub(crate) fn panel(table: &Path) -> Result<Panel, genuma_flash::Error> {
     let scan = Scan::open(table)?;
     let pages = scan.pages() * 4096;
     Ok(Panel { pages, beside: scan.file_bytes().saturating_sub(4096 + pages) })
@@ -21,7 +21,7 @@ pub fn panel(table: &Path) -> Result<Panel, genuma_flash::Error> {
 
 /// A call of these lanes with `k`-mers, on a reference of so many bases if there is one, with this panel, by these means. Bases are estimated from the beginnings
 /// of the files.
-pub fn of(lanes: &[Lane], reference: Option<u64>, panel: Option<Panel>, k: u32, means: Means) -> Given {
+pub(crate) fn of(lanes: &[Lane], reference: Option<u64>, panel: Option<Panel>, k: u32, means: Means) -> Given {
     let of = |normal| {
         let own = lanes.iter().filter(|lane| (lane.sample == NORMAL) == normal);
         own.cloned().collect::<Vec<Lane>>()

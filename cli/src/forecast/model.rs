@@ -27,86 +27,86 @@ const LOOKING: u64 = 40 << 20;
 const LIBRARY_PAIRS: f64 = 65_536.0;
 
 /// Bytes of memory without which a call with so many threads is refused.
-pub fn least_for_threads(threads: usize) -> u64 {
+pub(crate) fn least_for_threads(threads: usize) -> u64 {
     (BASE + PER_THREAD * threads as u64).max(2 * least_memory(threads))
 }
 
 /// Bytes of memory without which a call is refused: the sequence is in memory as letters. Rounded as it is shown, so that what is asked for
 /// is enough.
-pub fn least_for(threads: usize, reference: Option<u64>) -> u64 {
+pub(crate) fn least_for(threads: usize, reference: Option<u64>) -> u64 {
     (least_for_threads(threads) + reference.unwrap_or(0)).next_multiple_of(1 << 20)
 }
 
 /// What a call is given.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Given {
+pub(crate) struct Given {
     /// Bases of the normal and of the tumour, or of all tumours.
-    pub bases: [u64; 2],
+    pub(crate) bases: [u64; 2],
     /// Samples, the normal among them.
-    pub samples: usize,
+    pub(crate) samples: usize,
     /// Bytes of their files as they lie on the disk.
-    pub bytes: [u64; 2],
+    pub(crate) bytes: [u64; 2],
     /// Bytes that a packed copy of all reads takes.
-    pub copied: u64,
+    pub(crate) copied: u64,
     /// Bases of a read.
-    pub read_length: u64,
+    pub(crate) read_length: u64,
     /// Files of reads: each is inflated by one thread at a time.
-    pub files: u64,
+    pub(crate) files: u64,
     /// Those of them that are BAM, CRAM or CBQ: in each, reads wait for their mates.
-    pub aligned: u64,
+    pub(crate) aligned: u64,
     /// The panel of normals, if there is one.
-    pub panel: Option<Panel>,
+    pub(crate) panel: Option<Panel>,
     /// Bases of the reference, if there is one.
-    pub reference: Option<u64>,
+    pub(crate) reference: Option<u64>,
     /// Length of k-mers.
-    pub k: u32,
+    pub(crate) k: u32,
     /// What the call may use.
-    pub means: Means,
+    pub(crate) means: Means,
 }
 
 /// The table of a panel of normals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Panel {
+pub(crate) struct Panel {
     /// Bytes of its pages of k-mers.
-    pub pages: u64,
+    pub(crate) pages: u64,
     /// Bytes of its filter and its index, which come into memory if half of what is left there has room for them.
-    pub beside: u64,
+    pub(crate) beside: u64,
 }
 
 /// What one unit will take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// Its name, as `summary.json` has it.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// CPU seconds, all threads.
-    pub cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// Seconds by the clock.
-    pub wall_s: f64,
+    pub(crate) wall_s: f64,
     /// Bytes of memory, at most.
-    pub peak_bytes: u64,
+    pub(crate) peak_bytes: u64,
     /// Bytes read from files.
-    pub read_bytes: u64,
+    pub(crate) read_bytes: u64,
     /// Bytes written to files.
-    pub written_bytes: u64,
+    pub(crate) written_bytes: u64,
 }
 
 /// What a whole call will take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Forecast {
+pub(crate) struct Forecast {
     /// By unit, in the order they run; what reads and writes in turn is one unit. Empty when the call is refused.
-    pub units: Vec<Unit>,
+    pub(crate) units: Vec<Unit>,
     /// Readings of all reads that counting takes.
-    pub partitions: u32,
+    pub(crate) partitions: u32,
     /// Bytes of a packed copy of the reads, which later passes read; 0 when they read the files again.
-    pub copied: u64,
+    pub(crate) copied: u64,
     /// Bytes of the work folder, at most.
-    pub scratch_bytes: u64,
+    pub(crate) scratch_bytes: u64,
     /// Why a call with these means is refused, if it is.
-    pub refused: Option<String>,
+    pub(crate) refused: Option<String>,
     /// What to change: so that it fits, then what would make it faster.
-    pub advice: Vec<String>,
+    pub(crate) advice: Vec<String>,
     /// Whether the call is expected to keep within its means.
-    pub fits: bool,
+    pub(crate) fits: bool,
 }
 
 impl Forecast {
@@ -123,22 +123,22 @@ impl Forecast {
     }
 
     /// Seconds by the clock.
-    pub fn wall_s(&self) -> f64 {
+    pub(crate) fn wall_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.wall_s).sum()
     }
 
     /// CPU seconds.
-    pub fn cpu_s(&self) -> f64 {
+    pub(crate) fn cpu_s(&self) -> f64 {
         self.units.iter().map(|unit| unit.cpu_s).sum()
     }
 
     /// Bytes of memory, at most.
-    pub fn peak_bytes(&self) -> u64 {
+    pub(crate) fn peak_bytes(&self) -> u64 {
         self.units.iter().map(|unit| unit.peak_bytes).max().unwrap_or(0)
     }
 
     /// Bytes read and written.
-    pub fn moved(&self) -> [u64; 2] {
+    pub(crate) fn moved(&self) -> [u64; 2] {
         let sum = |of: fn(&Unit) -> u64| self.units.iter().map(of).sum();
         [sum(|unit| unit.read_bytes), sum(|unit| unit.written_bytes)]
     }
@@ -152,7 +152,7 @@ impl Given {
     }
 
     /// What the call will take at these rates.
-    pub fn forecast(&self, rates: &Rates) -> Forecast {
+    pub(crate) fn forecast(&self, rates: &Rates) -> Forecast {
         let Means { threads, memory, .. } = self.means;
         let least = least_for(threads, self.reference);
         if memory < least {
@@ -213,7 +213,7 @@ impl Given {
 
     /// Bytes of memory of what reads say of the pair while they are counted: for each tumour the sample of roots, for each sample what each thread notes of
     /// its library.
-    pub fn facts(&self, rates: &Rates) -> u64 {
+    pub(crate) fn facts(&self, rates: &Rates) -> u64 {
         let tumours = self.samples.saturating_sub(1).max(1) as f64;
         // Half as many of what is held at most are there on average; of a small genome there are not so many.
         let sampled = SAMPLE.most_of(self.reference.unwrap_or(u64::MAX)).min(self.kmers());
@@ -224,7 +224,7 @@ impl Given {
     }
 
     /// K-mers that are expected.
-    pub fn kmers(&self) -> u64 {
+    pub(crate) fn kmers(&self) -> u64 {
         Expected::of(&self.held(), self.k).kmers
     }
 
@@ -262,7 +262,7 @@ impl Given {
 
     /// CPU seconds and peak memory of a unit by these rates, of a call that counted in so many partitions, and made a copy of the reads or not; `None` when
     /// there is no such unit.
-    pub fn unit(&self, name: &str, partitions: u32, copied: bool, rates: &Rates) -> Option<Unit> {
+    pub(crate) fn unit(&self, name: &str, partitions: u32, copied: bool, rates: &Rates) -> Option<Unit> {
         let planned = Planned { parts: partitions, memory: 0, spilled: 0 };
         Work::of(self, rates, copied).units(&planned).into_iter().find(|unit| unit.name == name)
     }

@@ -6,94 +6,94 @@ use serde::Serialize;
 
 /// What a call costs, by unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rates {
+pub(crate) struct Rates {
     /// CPU s a Gbase of both samples: counting in one partition.
-    pub count: f64,
+    pub(crate) count: f64,
     /// CPU s a Gbase of both samples: reading and cutting again for each further partition.
-    pub again: f64,
+    pub(crate) again: f64,
     /// CPU s a Gbase of both samples: leaving a packed copy of the reads.
-    pub record: f64,
+    pub(crate) record: f64,
     /// CPU s a Gbase: what a later pass takes more when it reads files instead of the copy.
-    pub reread: f64,
+    pub(crate) reread: f64,
     /// CPU s a Gbase of the tumour: finding its reads again in the copy, grouping and assembling.
-    pub assemble: f64,
+    pub(crate) assemble: f64,
     /// CPU s a Gbp: a scan of the reference for contigs, of which there are two in each turn.
-    pub scan: f64,
+    pub(crate) scan: f64,
     /// CPU s a Gbase of the tumour: holding its contigs against what the scans found.
-    pub compare: f64,
+    pub(crate) compare: f64,
     /// CPU s a Gbase of both samples: finding reads in the copy.
-    pub recruit: f64,
+    pub(crate) recruit: f64,
     /// CPU s a Gbase of both samples, at 30x.
-    pub judge: f64,
+    pub(crate) judge: f64,
     /// CPU s a Gbase of both samples, at 30x.
-    pub write: f64,
+    pub(crate) write: f64,
     /// What `assemble` and `recruit` are more on a genome ten times [`SMALL`], as a share: repeats have more copies, tables are larger than caches.
-    pub tenfold: f64,
+    pub(crate) tenfold: f64,
     /// The same of `compare`, which goes with the places that fit contigs, ...
-    pub tenfold_places: f64,
+    pub(crate) tenfold_places: f64,
     /// ... and of `judge` and `write`, which go with what is found.
-    pub tenfold_found: f64,
+    pub(crate) tenfold_found: f64,
     /// s a Gbp, in one thread: reading the reference, which is done three times.
-    pub reference: f64,
+    pub(crate) reference: f64,
     /// s a Gbase, in one thread: inflating and cutting one file of reads.
-    pub inflate: f64,
+    pub(crate) inflate: f64,
     /// Share of the time that a thread works where there is work for all.
-    pub busy: f64,
+    pub(crate) busy: f64,
     /// Bytes/s of the work folder's disk.
-    pub disk: f64,
+    pub(crate) disk: f64,
     /// Bytes of a process that holds nothing yet, and ...
-    pub base_bytes: f64,
+    pub(crate) base_bytes: f64,
     /// ... of the reads that a thread holds.
-    pub thread_bytes: f64,
+    pub(crate) thread_bytes: f64,
     /// Bytes of memory a k-mer of the sample of roots, and ...
-    pub sampled_bytes: f64,
+    pub(crate) sampled_bytes: f64,
     /// ... of each sample in each thread: what is noted of its library.
-    pub library_bytes: f64,
+    pub(crate) library_bytes: f64,
     /// Bytes of memory a file of BAM, CRAM or CBQ: reads that wait for their mates.
-    pub waiting_bytes: f64,
+    pub(crate) waiting_bytes: f64,
     /// CPU s a Gbase of the tumour: looking picked k-mers up in a panel, and ...
-    pub panel: f64,
+    pub(crate) panel: f64,
     /// ... bytes of memory of what it says of them.
-    pub in_normals_bytes: f64,
+    pub(crate) in_normals_bytes: f64,
     /// Bytes of memory a Gbase of the tumour while it is assembled: picked k-mers, and ...
-    pub assemble_bytes: f64,
+    pub(crate) assemble_bytes: f64,
     /// ... the pairs that have them, as far as half of what is left has room for them.
-    pub labelled_bytes: f64,
+    pub(crate) labelled_bytes: f64,
     /// Bytes of memory a Gbase of the tumour: contigs and where they lie, beside the tables by which they are looked for.
-    pub place_bytes: f64,
+    pub(crate) place_bytes: f64,
     /// Bases of contigs, a Gbase of the tumour.
-    pub contig_bases: f64,
+    pub(crate) contig_bases: f64,
     /// Bytes of memory a Gbase of both samples: contigs, their index and the shelves that are being filled.
-    pub recruit_bytes: f64,
+    pub(crate) recruit_bytes: f64,
     /// Bytes of memory a Gbase of both samples beside the pairs of the range in hand: contigs and what is found of them.
-    pub judge_bytes: f64,
+    pub(crate) judge_bytes: f64,
     /// Bytes of memory a Gbase of both samples, beside those: reads of calls while they are placed.
-    pub write_bytes: f64,
+    pub(crate) write_bytes: f64,
     /// Bytes of pairs recruited, a Gbase of both samples: in the work folder, and ...
-    pub pair_bytes: f64,
+    pub(crate) pair_bytes: f64,
     /// ... in memory while they are judged, if it has room.
-    pub resident_bytes: f64,
+    pub(crate) resident_bytes: f64,
     /// Bytes of the files of finished units, a Gbase of the tumour.
-    pub unit_bytes: f64,
+    pub(crate) unit_bytes: f64,
     /// Bytes of results a Gbase of both samples.
-    pub result_bytes: f64,
+    pub(crate) result_bytes: f64,
     /// Bytes of gzip'd FASTQ a base, where no file says.
-    pub gzip: f64,
+    pub(crate) gzip: f64,
     /// Bytes of the packed copy a base, where no file says: four qualities.
-    pub copy: f64,
+    pub(crate) copy: f64,
     /// W of the machine while it calls, if known.
-    pub watts: Option<f64>,
+    pub(crate) watts: Option<f64>,
 }
 
 /// Gbp of a genome whose units cost what the rates say.
-pub const SMALL: f64 = 0.025;
+pub(crate) const SMALL: f64 = 0.025;
 
 /// Where [`MEASURED`] was measured.
-pub const MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
+pub(crate) const MACHINE: &str = "AMD EPYC virtual machine (Zen 4), 2 cores, 24 GB, a virtual disk";
 
 /// Of runs on [`MACHINE`] of 2026-11-24 with 25, 100 and 300 Mbp of `simulate --genome-like human --library wgs` at 30x/30x, 2×150 bp; `again` and `scan` of earlier ones;
 /// `busy` and `disk` are guesses. `--from` puts what was measured on the spot in their place.
-pub const MEASURED: Rates = Rates {
+pub(crate) const MEASURED: Rates = Rates {
     count: 19.0,
     again: 8.0,
     record: 1.2,

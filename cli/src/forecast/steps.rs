@@ -9,17 +9,17 @@ use super::rates::Rates;
 
 /// What one step of a kind will take.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Need {
+pub(crate) struct Need {
     /// Of this kind.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// CPU seconds, all threads.
-    pub cpu_s: f64,
+    pub(crate) cpu_s: f64,
     /// Seconds by the clock.
-    pub wall_s: f64,
+    pub(crate) wall_s: f64,
     /// Bytes of memory.
-    pub memory: u64,
+    pub(crate) memory: u64,
     /// Bytes of a work folder of its own.
-    pub scratch: u64,
+    pub(crate) scratch: u64,
 }
 
 /// Share of counting that is scattering, as measured (docs/cluster.md).
@@ -33,7 +33,7 @@ const LEAST: u64 = 512 << 20;
 
 impl Given {
     /// What steps of each kind take, where the reads are in so many shards, by the means of one step.
-    pub fn steps(&self, shards: u32, grid: Grid, rates: &Rates) -> Vec<Need> {
+    pub(crate) fn steps(&self, shards: u32, grid: Grid, rates: &Rates) -> Vec<Need> {
         let Means { threads, memory, .. } = self.means;
         let (shards, parts) = (f64::from(shards.max(1)), f64::from(grid.parts));
         let unit = |name: &str| self.unit(name, 1, true, rates);

@@ -22,17 +22,17 @@ use crate::report::markup::{counted, duration};
 use crate::sizes;
 
 /// What a user asks of a run in parts.
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// Where it is to be.
-    pub run: &'a str,
+    pub(crate) run: &'a str,
     /// Shards of the reads, if said.
-    pub shards: Option<u32>,
+    pub(crate) shards: Option<u32>,
     /// Partitions of the k-mer space, if said.
-    pub parts: Option<u32>,
+    pub(crate) parts: Option<u32>,
     /// Whether a script for Slurm is wanted.
-    pub sbatch: bool,
+    pub(crate) sbatch: bool,
     /// Folder of the results.
-    pub out: &'a Path,
+    pub(crate) out: &'a Path,
 }
 
 /// Bases of a shard when nobody says: of a human pair at 30x there are 8.
@@ -42,7 +42,7 @@ const SHARD: u64 = 25_000_000_000;
 ///
 /// # Errors
 /// Reads that cannot be read or cut; another plan is there; the plan cannot be written.
-pub fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
+pub(crate) fn plan(job: &Job, asked: &Asked<'_>) -> anyhow::Result<()> {
     if asked.sbatch && asked.run.contains("://") {
         bail!("--sbatch: give --plan a folder that all machines see: logs are to be there");
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{RunPlan, Steps};
 
 /// The object that holds it.
-pub const SCRIPT: &str = "submit.sh";
+pub(crate) const SCRIPT: &str = "submit.sh";
 
 /// What comes before the jobs; `{genuma}`, `{run}` and `{logs}` are words that a shell takes as they are.
 const HEAD: &str = r#"#!/bin/sh
@@ -53,7 +53,7 @@ submit() {
 "#;
 
 /// A script for `sh` that submits all steps, done by the program at `genuma`.
-pub fn script(plan: &RunPlan, genuma: &Path) -> String {
+pub(crate) fn script(plan: &RunPlan, genuma: &Path) -> String {
     let words = HEAD
         .replace("{genuma}", &quoted(&genuma.display().to_string()))
         // Slurm takes a percent sign for the beginning of something that it knows.

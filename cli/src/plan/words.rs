@@ -8,7 +8,7 @@ use crate::report::markup::{counted, duration, short};
 use crate::sizes;
 
 /// The whole of a plan, as it is printed.
-pub fn text(plan: &Plan) -> String {
+pub(crate) fn text(plan: &Plan) -> String {
     let mut text = input(plan);
     let forecast = &plan.forecast;
     if forecast.refused.is_none() {

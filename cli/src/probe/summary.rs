@@ -7,7 +7,7 @@ use genuma_probe::MachineProfile;
 use genuma_probe::profile::{Bandwidth, Kernel, Measured, PageKind, Spot};
 
 /// The key numbers with their units, and what is missing.
-pub fn summary(profile: &MachineProfile) -> String {
+pub(crate) fn summary(profile: &MachineProfile) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = lines(&mut text, profile);

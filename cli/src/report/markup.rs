@@ -1,7 +1,7 @@
 //! Small things every part of the page uses: escaping, numbers for people, the template.
 
 /// Text as HTML, safe in elements and in quoted attributes.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -17,12 +17,12 @@ pub fn escape(text: &str) -> String {
 }
 
 /// JSON as the content of a `<script>` element: nothing in it can end the element.
-pub fn inside_script(json: &str) -> String {
+pub(crate) fn inside_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
 /// A whole number with commas: `12,345`.
-pub fn grouped(n: u64) -> String {
+pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -35,12 +35,12 @@ pub fn grouped(n: u64) -> String {
 }
 
 /// `n` and its noun: `1 call`, `2 calls`.
-pub fn counted(n: u64, noun: &str) -> String {
+pub(crate) fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 /// A number with three digits or so and a unit's prefix: `1.2 M`, `334 M`; for bytes, bases and counts.
-pub fn short(n: f64) -> String {
+pub(crate) fn short(n: f64) -> String {
     let (scaled, prefix) = match n {
         n if n >= 1e12 => (n / 1e12, " T"),
         n if n >= 1e9 => (n / 1e9, " G"),
@@ -52,13 +52,13 @@ pub fn short(n: f64) -> String {
 }
 
 /// Bytes: `334 MB`.
-pub fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     let short = short(n as f64);
     if short.contains(' ') { format!("{short}B") } else { format!("{short} B") }
 }
 
 /// Bytes in powers of two, as caches and memory are sold: `32 KiB`, `1.5 GiB`.
-pub fn binary(n: u64) -> String {
+pub(crate) fn binary(n: u64) -> String {
     let (unit, name) = match n {
         0..1024 => return format!("{n} B"),
         1024..0x10_0000 => (1024.0, "KiB"),
@@ -72,7 +72,7 @@ pub fn binary(n: u64) -> String {
 }
 
 /// A measured quantity with three digits: `1.13`, `12.4`, `105`, `1,234`.
-pub fn figure(n: f64) -> String {
+pub(crate) fn figure(n: f64) -> String {
     match n.abs() {
         size if size >= 999.5 => grouped(n.max(0.0).round() as u64),
         size if size >= 99.95 => format!("{n:.0}"),
@@ -82,7 +82,7 @@ pub fn figure(n: f64) -> String {
 }
 
 /// Seconds since 1970 as a date and a time: `2026-11-21 08:07 UTC`.
-pub fn date(seconds: u64) -> String {
+pub(crate) fn date(seconds: u64) -> String {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     // No later than the last minute of the year 9999.
     let seconds = seconds.min(253_402_300_799);
@@ -105,7 +105,7 @@ pub fn date(seconds: u64) -> String {
 }
 
 /// Seconds as `8.5 s`, `3 min 12 s` or `2 h 05 min`.
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match whole {
         0..60 => format!("{:.1} s", seconds.max(0.0)),
@@ -115,7 +115,7 @@ pub fn duration(seconds: f64) -> String {
 }
 
 /// Replaces every `{{name}}` of a template by what `fill` says. What is filled in is not looked at again.
-pub fn fill(template: &str, fill: impl Fn(&str) -> String) -> String {
+pub(crate) fn fill(template: &str, fill: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(template.len());
     let mut parts = template.split("{{");
     out.push_str(parts.next().unwrap_or_default());

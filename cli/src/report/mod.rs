@@ -1,9 +1,9 @@
 //! The pages that people look at: each is one file that needs nothing else, not even a network.
 
-pub mod advice;
-pub mod call;
-pub mod machine;
-pub mod markup;
+pub(crate) mod advice;
+pub(crate) mod call;
+pub(crate) mod machine;
+pub(crate) mod markup;
 mod plot;
 #[cfg(test)]
 mod testing;

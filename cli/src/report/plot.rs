@@ -6,15 +6,15 @@ use super::markup::{escape, grouped};
 
 /// A coloured part of a plot: its class in the style sheet and its name in the legend.
 #[derive(Debug, Clone, Copy)]
-pub struct Key<'a> {
-    pub style: &'static str,
-    pub name: &'a str,
+pub(crate) struct Key<'a> {
+    pub(crate) style: &'static str,
+    pub(crate) name: &'a str,
 }
 
 /// One axis.
-pub struct Axis<'a> {
-    pub from: f64,
-    pub to: f64,
+pub(crate) struct Axis<'a> {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
     logarithmic: bool,
     ticks: Vec<f64>,
     label: &'a str,
@@ -23,7 +23,7 @@ pub struct Axis<'a> {
 
 impl<'a> Axis<'a> {
     /// From 0 to `to`, with about five round ticks.
-    pub fn linear(to: f64, label: &'a str, write: fn(f64) -> String) -> Axis<'a> {
+    pub(crate) fn linear(to: f64, label: &'a str, write: fn(f64) -> String) -> Axis<'a> {
         let rough = to / 5.0;
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|s| s * power).find(|&s| s >= rough * 0.999);
@@ -33,19 +33,19 @@ impl<'a> Axis<'a> {
     }
 
     /// From 0 to `to` of things that are counted: no ticks between whole numbers.
-    pub fn whole(to: f64, label: &'a str) -> Axis<'a> {
+    pub(crate) fn whole(to: f64, label: &'a str) -> Axis<'a> {
         let mut axis = Axis::linear(to, label, |n| grouped(n as u64));
         axis.ticks.retain(|tick| (tick - tick.round()).abs() < 1e-6);
         axis
     }
 
     /// From 0 to `to` without ticks: what is drawn on it names itself.
-    pub fn bare(to: f64, label: &'a str) -> Axis<'a> {
+    pub(crate) fn bare(to: f64, label: &'a str) -> Axis<'a> {
         Axis { from: 0.0, to, logarithmic: false, ticks: Vec::new(), label, write: |_| String::new() }
     }
 
     /// Equal steps are equal factors. `from` is positive; ticks outside the axis are left out.
-    pub fn logarithmic(
+    pub(crate) fn logarithmic(
         (from, to): (f64, f64),
         ticks: impl Iterator<Item = f64>,
         label: &'a str,
@@ -67,29 +67,29 @@ impl<'a> Axis<'a> {
 
 /// The size of a plot and of its margins, in the SVG's own units.
 #[derive(Debug, Clone, Copy)]
-pub struct Size {
-    pub width: f64,
-    pub height: f64,
-    pub left: f64,
-    pub right: f64,
-    pub top: f64,
-    pub bottom: f64,
+pub(crate) struct Size {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
 }
 
 /// Two or three of this size stand in a row.
-pub const SMALL: Size =
+pub(crate) const SMALL: Size =
     Size { width: 440.0, height: 250.0, left: 62.0, right: 10.0, top: 10.0, bottom: 46.0 };
 
 /// The field of a plot with its axes drawn.
-pub struct Field<'a> {
+pub(crate) struct Field<'a> {
     size: Size,
     x: Axis<'a>,
-    pub y: Axis<'a>,
+    pub(crate) y: Axis<'a>,
     svg: String,
 }
 
 impl<'a> Field<'a> {
-    pub fn new(size: Size, x: Axis<'a>, y: Axis<'a>) -> Field<'a> {
+    pub(crate) fn new(size: Size, x: Axis<'a>, y: Axis<'a>) -> Field<'a> {
         let mut field = Field { size, x, y, svg: String::new() };
         let Size { width, height, left, right, top, bottom } = size;
         let mut svg = String::new();
@@ -126,12 +126,12 @@ impl<'a> Field<'a> {
     }
 
     /// Where a value of the x axis is drawn.
-    pub fn across(&self, x: f64) -> f64 {
+    pub(crate) fn across(&self, x: f64) -> f64 {
         self.size.left + (self.size.width - self.size.left - self.size.right) * self.x.share(x)
     }
 
     /// Where a value of the y axis is drawn.
-    pub fn down(&self, y: f64) -> f64 {
+    pub(crate) fn down(&self, y: f64) -> f64 {
         self.floor() - (self.floor() - self.size.top) * self.y.share(y)
     }
 
@@ -140,7 +140,7 @@ impl<'a> Field<'a> {
     }
 
     /// Spans of the x axis, every other one tinted, with their names at the top where there is room: from, to, name.
-    pub fn bands(&mut self, bands: &[(f64, f64, &str)]) {
+    pub(crate) fn bands(&mut self, bands: &[(f64, f64, &str)]) {
         let (top, high) = (self.size.top, self.floor() - self.size.top);
         for (i, &(from, to, name)) in bands.iter().enumerate() {
             let (x, end) = (self.across(from), self.across(to));
@@ -163,7 +163,7 @@ impl<'a> Field<'a> {
     }
 
     /// A line with the field under it tinted; what is higher than the field leaves it at the top.
-    pub fn curve(&mut self, key: Key, points: impl Iterator<Item = (f64, f64)>) {
+    pub(crate) fn curve(&mut self, key: Key, points: impl Iterator<Item = (f64, f64)>) {
         let mut line = String::new();
         let mut ends: Option<(f64, f64)> = None;
         for (x, y) in points {
@@ -183,7 +183,7 @@ impl<'a> Field<'a> {
     }
 
     /// A line without a field; it is broken where there is no value.
-    pub fn line(&mut self, key: Key, points: impl Iterator<Item = Option<(f64, f64)>>) {
+    pub(crate) fn line(&mut self, key: Key, points: impl Iterator<Item = Option<(f64, f64)>>) {
         let (mut line, mut broken) = (String::new(), true);
         for point in points {
             if let Some((x, y)) = point {
@@ -196,13 +196,13 @@ impl<'a> Field<'a> {
     }
 
     /// A dashed line at a height.
-    pub fn level(&mut self, y: f64) {
+    pub(crate) fn level(&mut self, y: f64) {
         let (left, end, at) = (self.size.left, self.size.width - self.size.right, self.down(y));
         let _ = write!(self.svg, r#"<path class="level" d="M{left} {at:.1}H{end}"/>"#);
     }
 
     /// A column from the floor up, that says what it is when pointed at.
-    pub fn column(&mut self, style: &str, (from, to): (f64, f64), height: f64, title: &str) {
+    pub(crate) fn column(&mut self, style: &str, (from, to): (f64, f64), height: f64, title: &str) {
         let (x, end, top) = (self.across(from), self.across(to), self.down(height.min(self.y.to)));
         let _ = write!(
             self.svg,
@@ -214,7 +214,7 @@ impl<'a> Field<'a> {
     }
 
     /// A dot with its spread as a whisker, that says what it is when pointed at.
-    pub fn whisker(&mut self, style: &str, point: &Point) {
+    pub(crate) fn whisker(&mut self, style: &str, point: &Point) {
         let [low, y, high] = [point.low, point.y, point.high].map(|y| self.down(y.min(self.y.to)));
         let x = self.across(point.x);
         let _ = write!(
@@ -225,7 +225,7 @@ impl<'a> Field<'a> {
     }
 
     /// A small name under the x axis, written upwards.
-    pub fn name_below(&mut self, x: f64, name: &str) {
+    pub(crate) fn name_below(&mut self, x: f64, name: &str) {
         let (x, y) = (self.across(x) + 3.0, self.floor() + 5.0);
         let _ = write!(
             self.svg,
@@ -235,7 +235,7 @@ impl<'a> Field<'a> {
     }
 
     /// A dashed line across the field, named at its top in the given row of text.
-    pub fn mark(&mut self, key: Key, x: f64, text: &str, row: f64) {
+    pub(crate) fn mark(&mut self, key: Key, x: f64, text: &str, row: f64) {
         let (at, floor, top) = (self.across(x), self.floor(), self.size.top);
         let (side, anchor) = if at > self.size.width * 0.7 { (-6.0, "end") } else { (6.0, "start") };
         let _ = write!(
@@ -249,7 +249,7 @@ impl<'a> Field<'a> {
     }
 
     /// Columns `width` wide on the x axis, each a stack.
-    pub fn columns(&mut self, width: f64, stacks: &[Vec<(Key, u64)>]) {
+    pub(crate) fn columns(&mut self, width: f64, stacks: &[Vec<(Key, u64)>]) {
         for (i, stack) in stacks.iter().enumerate() {
             let (from, to) = (self.across(i as f64 * width), self.across((i + 1) as f64 * width));
             let mut base = 0.0;
@@ -271,7 +271,7 @@ impl<'a> Field<'a> {
     }
 
     /// One dot each.
-    pub fn points(&mut self, key: Key, points: impl Iterator<Item = (f64, f64)>) {
+    pub(crate) fn points(&mut self, key: Key, points: impl Iterator<Item = (f64, f64)>) {
         let mut dots = String::new();
         for (x, y) in points {
             let _ = write!(dots, "M{:.1} {:.1}h0", self.across(x), self.down(y));
@@ -280,7 +280,7 @@ impl<'a> Field<'a> {
     }
 
     /// A line through points, each with its spread as a whisker and its figures as a tooltip.
-    pub fn series(&mut self, key: Key, points: &[Point]) {
+    pub(crate) fn series(&mut self, key: Key, points: &[Point]) {
         let mut line = String::new();
         let mut dots = String::new();
         for point in points {
@@ -298,7 +298,7 @@ impl<'a> Field<'a> {
     }
 
     /// Text in the field, its middle at a place given in the SVG's units.
-    pub fn text(&mut self, x: f64, y: f64, text: &str) {
+    pub(crate) fn text(&mut self, x: f64, y: f64, text: &str) {
         let _ = write!(
             self.svg,
             r#"<text class="halo named" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}</text>"#,
@@ -307,7 +307,7 @@ impl<'a> Field<'a> {
     }
 
     /// The finished drawing; `described` says what it shows to those who cannot see it.
-    pub fn finish(self, described: &str) -> String {
+    pub(crate) fn finish(self, described: &str) -> String {
         format!(
             r#"<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>"#,
             self.size.width,
@@ -320,27 +320,27 @@ impl<'a> Field<'a> {
 
 /// A point of a series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
-    pub x: f64,
-    pub y: f64,
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
     /// The lower end of its spread.
-    pub low: f64,
+    pub(crate) low: f64,
     /// The upper end.
-    pub high: f64,
+    pub(crate) high: f64,
     /// What it says when pointed at.
-    pub title: String,
+    pub(crate) title: String,
 }
 
 /// A horizontal bar: its parts end to end, and what is written after it.
-pub struct Bar<'a> {
-    pub name: String,
+pub(crate) struct Bar<'a> {
+    pub(crate) name: String,
     /// Key, length, and what the part says when pointed at.
-    pub parts: Vec<(Key<'a>, f64, String)>,
-    pub text: String,
+    pub(crate) parts: Vec<(Key<'a>, f64, String)>,
+    pub(crate) text: String,
 }
 
 /// Horizontal bars under each other. `names` and `texts` are the widths kept free for names and texts.
-pub fn bars(rows: &[Bar], (names, texts): (f64, f64), described: &str) -> String {
+pub(crate) fn bars(rows: &[Bar], (names, texts): (f64, f64), described: &str) -> String {
     let step = ((SMALL.height - 8.0) / rows.len().max(1) as f64).clamp(19.0, 34.0);
     let total = |bar: &Bar| bar.parts.iter().map(|p| p.1).sum::<f64>();
     let most = rows.iter().map(total).fold(0.0, f64::max);
@@ -387,7 +387,7 @@ pub fn bars(rows: &[Bar], (names, texts): (f64, f64), described: &str) -> String
 }
 
 /// A plot with its heading, what it says (HTML, both), and its legend.
-pub fn figure(title: &str, caption: &str, keys: &[Key], svg: &str) -> String {
+pub(crate) fn figure(title: &str, caption: &str, keys: &[Key], svg: &str) -> String {
     let legend: String = keys
         .iter()
         .map(|k| format!(r#"<li><i class="swatch {}"></i>{}</li>"#, k.style, escape(k.name)))

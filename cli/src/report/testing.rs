@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Checks that elements are closed in the order they were opened.
-pub fn assert_nested(html: &str) {
+pub(crate) fn assert_nested(html: &str) {
     const VOID: [&str; 5] = ["meta", "link", "input", "br", "!DOCTYPE"];
     let mut open: Vec<&str> = Vec::new();
     let mut rest = html;
@@ -26,7 +26,7 @@ pub fn assert_nested(html: &str) {
 }
 
 /// Headless Chromium with a fresh profile. `None` where it is not installed.
-pub fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
+pub(crate) fn chromium(folder: &Path, arguments: &[&str], page: &str) -> Option<String> {
     let profile = folder.join("profile");
     let run = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])

@@ -11,15 +11,15 @@ use tracing::warn;
 use crate::json;
 
 /// A finished run.
-pub struct Outcome<'a> {
-    pub command: String,
-    pub plan: &'a Plan,
-    pub summary: Summary,
+pub(crate) struct Outcome<'a> {
+    pub(crate) command: String,
+    pub(crate) plan: &'a Plan,
+    pub(crate) summary: Summary,
 }
 
 impl Outcome<'_> {
     /// Says which instances have their index or their threads elsewhere than asked.
-    pub fn warn(&self) {
+    pub(crate) fn warn(&self) {
         let seats = &self.plan.seats;
         for (i, (instance, seat)) in self.summary.instances.iter().zip(seats).enumerate() {
             if let (Some(false), Some(pages), Some(policy)) =
@@ -41,7 +41,7 @@ impl Outcome<'_> {
     }
 
     /// The last line: how many, how fast, where.
-    pub fn line(&self, out: Option<&Path>) -> String {
+    pub(crate) fn line(&self, out: Option<&Path>) -> String {
         let summary = &self.summary;
         let mut line = format!(
             "{} reads in {:.1} s ({:.0} reads/s), {:.1} s of CPU time; strategy {}",
@@ -62,7 +62,7 @@ impl Outcome<'_> {
     }
 
     /// Writes all numbers to a file of `set`.
-    pub fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
+    pub(crate) fn write(&self, path: &Path, set: &mut Set) -> anyhow::Result<()> {
         json::add(path, &self.json(), set)
     }
 

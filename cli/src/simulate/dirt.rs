@@ -82,7 +82,7 @@ impl From<KinName> for Kin {
 
 /// See the module.
 #[derive(Debug, ClapArgs)]
-pub struct Dirt {
+pub(crate) struct Dirt {
     /// Kind of library: sets many of the options below, and inserts, duplicates and errors; options given win
     #[arg(long, value_name = "PRESET", help_heading = "Library")]
     library: Option<LibraryName>,
@@ -214,19 +214,19 @@ fn set<T: Copy>(there: &mut T, given: Option<T>) {
 
 impl Dirt {
     /// Sets what the kind of library stands for.
-    pub fn preset(&self, params: &mut Params) {
+    pub(crate) fn preset(&self, params: &mut Params) {
         if let Some(name) = self.library {
             params.set_library(Preset::from(name));
         }
     }
 
     /// Whether coverage beside targets was given.
-    pub fn names_off_target(&self) -> bool {
+    pub(crate) fn names_off_target(&self) -> bool {
         self.off_target.is_some()
     }
 
     /// Sets what was given.
-    pub fn apply(&self, params: &mut Params) {
+    pub(crate) fn apply(&self, params: &mut Params) {
         let library = &mut params.sequencing.library;
         if let Some(adapter) = self.adapter {
             library.adapter = Some(match adapter {

@@ -8,19 +8,19 @@ use genuma_flash::{Error, Raw, Scan};
 use super::cuts::{Cuts, Stretch};
 
 /// Threads that read.
-pub const READERS: usize = 4;
+pub(crate) const READERS: usize = 4;
 
 /// A stretch with its pages as they were read, or room for one.
 #[derive(Debug)]
-pub struct Slot {
-    pub stretch: Stretch,
+pub(crate) struct Slot {
+    pub(crate) stretch: Stretch,
     /// Of each table.
-    pub raw: Vec<Raw>,
+    pub(crate) raw: Vec<Raw>,
 }
 
 /// Stretches on their way from the disk to whoever combines them.
 #[derive(Debug)]
-pub struct Feed<'a> {
+pub(crate) struct Feed<'a> {
     scans: &'a [Scan],
     state: Mutex<State>,
     /// There is room for another, or no more will begin: for those who read.
@@ -60,7 +60,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn new(
+    pub(crate) fn new(
         scans: &'a [Scan],
         steps: &[u64],
         slots: usize,
@@ -100,7 +100,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Reads until there is no more: for some threads.
-    pub fn read(&self) {
+    pub(crate) fn read(&self) {
         let _watch = Watch(self);
         let mut state = self.lock();
         loop {
@@ -137,7 +137,7 @@ impl<'a> Feed<'a> {
     }
 
     /// The next stretch with its number, or why it cannot be had: in order, so that none waits for one which nobody has.
-    pub fn next(&self) -> Option<(u64, Result<Slot, Error>)> {
+    pub(crate) fn next(&self) -> Option<(u64, Result<Slot, Error>)> {
         let mut state = self.lock();
         loop {
             let number = state.taken;
@@ -158,13 +158,13 @@ impl<'a> Feed<'a> {
     }
 
     /// Gives the room of a stretch back, for another.
-    pub fn give_back(&self, slot: Slot) {
+    pub(crate) fn give_back(&self, slot: Slot) {
         self.lock().empty.push(slot);
         self.room.notify_one();
     }
 
     /// Lets no further stretch be read or taken.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut state = self.lock();
         (state.begun, state.ended) = (state.taken, true);
         state.ready.clear();

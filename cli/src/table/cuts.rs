@@ -11,20 +11,20 @@ const STEPS: u64 = 16;
 
 /// K-mers from `low` to before `high`, and where they are.
 #[derive(Debug, Default)]
-pub struct Stretch {
-    pub low: u64,
+pub(crate) struct Stretch {
+    pub(crate) low: u64,
     /// [`NONE`] where there is no end.
-    pub high: u64,
+    pub(crate) high: u64,
     /// Of each table.
-    pub shares: Vec<Share>,
+    pub(crate) shares: Vec<Share>,
 }
 
 /// Pages of a table that have all of its k-mers of a stretch.
 #[derive(Debug, Clone, Default)]
-pub struct Share {
-    pub pages: Range<u64>,
+pub(crate) struct Share {
+    pub(crate) pages: Range<u64>,
     /// Their first k-mers by the index, and that of the page after them if there is one.
-    pub firsts: Vec<u64>,
+    pub(crate) firsts: Vec<u64>,
 }
 
 /// How far a table has been cut.
@@ -41,7 +41,7 @@ struct Table {
 
 /// Cuts tables, stretch by stretch.
 #[derive(Debug)]
-pub struct Cuts {
+pub(crate) struct Cuts {
     tables: Vec<Table>,
     low: u64,
     ended: bool,
@@ -49,7 +49,7 @@ pub struct Cuts {
 
 impl Cuts {
     /// Of tables, into stretches of so many pages of each at most.
-    pub fn new(scans: &[Scan], steps: &[u64]) -> Cuts {
+    pub(crate) fn new(scans: &[Scan], steps: &[u64]) -> Cuts {
         let table = |(scan, &step): (&Scan, &u64)| {
             let (pages, index) = (scan.pages(), Vec::new());
             Table { page: 0, pages, step: step.max(1), index }
@@ -61,7 +61,7 @@ impl Cuts {
     ///
     /// # Errors
     /// An index cannot be read or is damaged.
-    pub fn next(&mut self, scans: &[Scan], stretch: &mut Stretch) -> Result<bool, Error> {
+    pub(crate) fn next(&mut self, scans: &[Scan], stretch: &mut Stretch) -> Result<bool, Error> {
         if self.ended {
             return Ok(false);
         }

@@ -9,14 +9,14 @@ use crate::voice;
 
 /// Tell what is in a table: one line each, a name and a value with a tab between.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Table that `genuma count` or `genuma table` made
     #[arg(value_name = "TABLE")]
     table: PathBuf,
 }
 
 /// Prints.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let scan = Scan::open(&args.table)?;
     let note = note_of(&scan)?;
     let mut lines = vec![

@@ -8,19 +8,19 @@ use genuma_machine::processor::Vectors;
 use super::rule::{self, Counts, Operation, Rule, Way};
 
 /// No k-mer: canonical ones have an A or a C where they begin or end.
-pub const NONE: u64 = u64::MAX;
+pub(crate) const NONE: u64 = u64::MAX;
 
 /// Keys that are compared at once.
 const LANES: usize = 8;
 
 /// Entries of a table with their counts.
-pub type Entries = Piece<u32>;
+pub(crate) type Entries = Piece<u32>;
 
 /// K-mers in order and their counts, one after the other.
 #[derive(Debug, Clone, Copy)]
-pub struct Run<'a> {
-    pub keys: &'a [u64],
-    pub counts: &'a [u32],
+pub(crate) struct Run<'a> {
+    pub(crate) keys: &'a [u64],
+    pub(crate) counts: &'a [u32],
 }
 
 /// K-mers that were made. What lies behind those is of no meaning.
@@ -87,7 +87,7 @@ impl Node {
 
 /// Merges stretch after stretch. Use it again and again: it keeps its memory.
 #[derive(Debug, Default)]
-pub struct Merger {
+pub(crate) struct Merger {
     done: Both<Block>,
     free: Vec<Both<Block>>,
     samples: usize,
@@ -95,7 +95,7 @@ pub struct Merger {
 
 impl Merger {
     /// The k-mers that `rule` makes of those in `ranges` of the pieces of tables, whose counts are changed. In [`Merger::runs`] they are then.
-    pub fn merge(&mut self, rule: &Rule, pieces: &mut [Entries], ranges: &[Range<usize>]) {
+    pub(crate) fn merge(&mut self, rule: &Rule, pieces: &mut [Entries], ranges: &[Range<usize>]) {
         self.samples = rule.samples;
         pieces.iter_mut().for_each(|piece| rule.limit(&mut piece.values));
         let alone = rule.samples == 1 && rule.starts.windows(2).all(|table| table[1] - table[0] == 1);
@@ -110,7 +110,7 @@ impl Merger {
     }
 
     /// What the last merge made.
-    pub fn runs(&self) -> Both<Run<'_>> {
+    pub(crate) fn runs(&self) -> Both<Run<'_>> {
         self.done.each_ref().map(|block| block.run(self.samples))
     }
 
@@ -405,6 +405,6 @@ fn least(heads: &[u64]) -> u64 {
 }
 
 /// The entries of a piece from k-mer `low` to before `high`.
-pub fn range_of(piece: &Entries, low: u64, high: u64) -> Range<usize> {
+pub(crate) fn range_of(piece: &Entries, low: u64, high: u64) -> Range<usize> {
     piece.keys.partition_point(|&key| key < low)..piece.keys.partition_point(|&key| key < high)
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 /// Which k-mers the result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     /// Those of any table.
     Union,
     /// Those of all tables.
@@ -21,7 +21,7 @@ pub enum Operation {
 
 impl Operation {
     /// As a user writes it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Operation::Union => "union",
             Operation::Intersect => "intersect",
@@ -33,7 +33,7 @@ impl Operation {
 
 /// What the counts of the result are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Counts {
+pub(crate) enum Counts {
     /// The sum of the tables' counts
     Sum,
     /// The largest of them
@@ -54,37 +54,37 @@ pub enum Counts {
 
 impl Counts {
     /// As a user writes it.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// Whether tables have to have the same number of samples for it.
-    pub fn by_sample(self) -> bool {
+    pub(crate) fn by_sample(self) -> bool {
         !matches!(self, Counts::Samples | Counts::Columns)
     }
 }
 
 /// All that decides which k-mers are written with which counts.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub(crate) struct Rule {
     /// Which k-mers.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
     /// What their counts are.
-    pub counts: Counts,
+    pub(crate) counts: Counts,
     /// Counts of the tables beyond these are taken as 0.
-    pub given: RangeInclusive<u32>,
+    pub(crate) given: RangeInclusive<u32>,
     /// K-mers whose counts, those of `of` summed, are beyond these are not written.
-    pub wanted: RangeInclusive<u64>,
+    pub(crate) wanted: RangeInclusive<u64>,
     /// Samples of the result that `wanted` looks at; none: all.
-    pub of: Vec<usize>,
+    pub(crate) of: Vec<usize>,
     /// Where the counts of each table begin in a row, and the length of a row.
-    pub starts: Vec<usize>,
+    pub(crate) starts: Vec<usize>,
     /// Samples of the result.
-    pub samples: usize,
+    pub(crate) samples: usize,
 }
 
 /// A way to make counts of a row. Each is compiled for itself.
-pub trait Way {
+pub(crate) trait Way {
     /// Writes the counts of a row for tables of so many samples each.
     fn apply(row: &[u32], samples: usize, out: &mut [u32]);
 }
@@ -138,12 +138,12 @@ ways! {
 
 impl Rule {
     /// Samples of the tables, where all have the same number.
-    pub fn each(&self) -> usize {
+    pub(crate) fn each(&self) -> usize {
         self.starts.get(1).copied().unwrap_or(1)
     }
 
     /// Sets those counts of tables to 0 that are beyond the limits.
-    pub fn limit(&self, counts: &mut [u32]) {
+    pub(crate) fn limit(&self, counts: &mut [u32]) {
         if self.given != (1..=u32::MAX) {
             let (least, most) = (*self.given.start(), *self.given.end());
             for count in counts {
@@ -154,7 +154,7 @@ impl Rule {
 
     /// Whether a k-mer with this row and these counts is written.
     #[inline(always)]
-    pub fn keeps(&self, row: &[u32], counts: &[u32]) -> bool {
+    pub(crate) fn keeps(&self, row: &[u32], counts: &[u32]) -> bool {
         let has = |counts: &[u32]| counts.iter().any(|&n| n > 0);
         let (own, others) = row.split_at(self.each());
         let kept = match self.operation {
@@ -171,7 +171,7 @@ impl Rule {
 }
 
 /// Makes 1 of every count but 0.
-pub fn ones(counts: &mut [u32]) {
+pub(crate) fn ones(counts: &mut [u32]) {
     counts.iter_mut().for_each(|count| *count = u32::from(*count > 0));
 }
 

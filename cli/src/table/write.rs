@@ -13,32 +13,32 @@ use crate::count::outputs::Target;
 use crate::note::Note;
 
 /// A file that waits for its name, and how many k-mers it holds.
-pub struct Done {
-    pub file: Partial,
-    pub entries: u64,
+pub(crate) struct Done {
+    pub(crate) file: Partial,
+    pub(crate) entries: u64,
 }
 
 /// Where several threads write.
-pub enum Out<'o, 'w> {
+pub(crate) enum Out<'o, 'w> {
     Table(&'o Together<'w>),
     Text(&'o Text),
 }
 
 /// Text that several threads write.
-pub struct Text {
+pub(crate) struct Text {
     turns: Turns<Lines>,
     k: u32,
 }
 
 /// What is handed on from stretch to stretch.
-pub struct Lines {
+pub(crate) struct Lines {
     file: AtomicFile,
     entries: u64,
     fault: Option<std::io::Error>,
 }
 
 /// What one thread writes with.
-pub enum Writer<'o, 'w> {
+pub(crate) enum Writer<'o, 'w> {
     Table(Box<Hand<'o, 'w>>),
     Text { text: &'o Text, _watch: Watch<'o, Lines>, lines: Vec<u8> },
 }
@@ -47,7 +47,7 @@ pub enum Writer<'o, 'w> {
 ///
 /// # Errors
 /// When the file cannot be made or the disk refuses, or there is no memory.
-pub fn all<T>(
+pub(crate) fn all<T>(
     target: &Target,
     note: &Note,
     spec: Spec,
@@ -85,7 +85,7 @@ impl<'o, 'w> Out<'o, 'w> {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn writer(&self) -> anyhow::Result<Writer<'o, 'w>> {
+    pub(crate) fn writer(&self) -> anyhow::Result<Writer<'o, 'w>> {
         Ok(match self {
             Out::Table(table) => Writer::Table(Box::new(table.hand()?)),
             Out::Text(text) => Writer::Text { text, _watch: text.turns.watch(), lines: Vec::new() },
@@ -95,7 +95,7 @@ impl<'o, 'w> Out<'o, 'w> {
 
 impl Writer<'_, '_> {
     /// Writes the k-mers of stretch `number`, with so many counts each. Whether to go on.
-    pub fn add(&mut self, number: u64, runs: &[Run<'_>], samples: usize) -> bool {
+    pub(crate) fn add(&mut self, number: u64, runs: &[Run<'_>], samples: usize) -> bool {
         match self {
             Writer::Table(hand) => {
                 let of = |count: &[u8; 4]| u64::from(u32::from_ne_bytes(*count));
@@ -129,7 +129,7 @@ impl Writer<'_, '_> {
     }
 
     /// Ends all in the turn of stretch `number`, which cannot be made. Whether no other ended all before.
-    pub fn stop(&mut self, number: u64) -> bool {
+    pub(crate) fn stop(&mut self, number: u64) -> bool {
         match self {
             Writer::Table(hand) => hand.stop(number),
             Writer::Text { text, .. } => text.turns.end(number, |_| ()).is_some(),
@@ -137,7 +137,7 @@ impl Writer<'_, '_> {
     }
 
     /// Ends this thread's part.
-    pub fn finish(self) {
+    pub(crate) fn finish(self) {
         if let Writer::Table(hand) = self {
             hand.finish();
         }

@@ -31,7 +31,7 @@ const MEANT: [&str; 8] = [
 ];
 
 /// Whether a file of this name is to be a VCF file.
-pub fn is_wanted(path: &Path) -> bool {
+pub(crate) fn is_wanted(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
     name.is_some_and(|name| [".vcf", ".vcf.gz", ".vcf.bgz"].iter().any(|end| name.ends_with(end)))
 }
@@ -44,7 +44,7 @@ enum Said<'a> {
 }
 
 /// The text of the file: of `text`, the known changes as they came.
-pub fn render(text: &str, tracking: &Tracking) -> String {
+pub(crate) fn render(text: &str, tracking: &Tracking) -> String {
     let mut said: HashMap<(usize, usize), Said<'_>> = HashMap::new();
     for (i, change) in tracking.changes.iter().enumerate() {
         let each = tracking.samples.iter().map(|sample| &sample.tracked[i]).collect();
@@ -144,7 +144,7 @@ fn record(out: &mut String, kept: &[&str], alleles: &[Option<&Said<'_>>], sample
 ///
 /// # Errors
 /// It cannot be written.
-pub fn add(path: &Path, text: &str, set: &mut Set) -> anyhow::Result<()> {
+pub(crate) fn add(path: &Path, text: &str, set: &mut Set) -> anyhow::Result<()> {
     use std::io::Write as _;
     let mut file = AtomicFile::create(path)?;
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("vcf")) {

@@ -36,7 +36,7 @@ fn share(value: f64) -> String {
 }
 
 /// What each sample as a whole says, a line each.
-pub fn wholes(tracking: &Tracking) -> Vec<String> {
+pub(crate) fn wholes(tracking: &Tracking) -> Vec<String> {
     tracking.samples.iter().map(whole).collect()
 }
 
@@ -75,7 +75,7 @@ fn place(record: &Record) -> String {
 }
 
 /// The table.
-pub fn render(tracking: &Tracking) -> String {
+pub(crate) fn render(tracking: &Tracking) -> String {
     let mut text = String::new();
     for line in wholes(tracking) {
         let _ = writeln!(text, "# {line}");
@@ -117,7 +117,7 @@ pub fn render(tracking: &Tracking) -> String {
 }
 
 /// Everything.
-pub fn json(tracking: &Tracking) -> Value {
+pub(crate) fn json(tracking: &Tracking) -> Value {
     let named = |record: &Record| {
         json!({
             "chrom": record.chrom, "pos": record.pos, "id": record.id, "ref": record.reference, "alt": record.alternate,

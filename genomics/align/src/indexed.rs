@@ -69,7 +69,7 @@ const MIN_SHIFT: u8 = 14;
 const LEVELS: u8 = 5;
 
 /// Longest sequence that BAI and tabix indexes reach, bases; for a longer one the index is a `.csi`.
-pub const LINEAR_REACH: usize = reach(LEVELS);
+pub(crate) const LINEAR_REACH: usize = reach(LEVELS);
 
 const fn reach(levels: u8) -> usize {
     1 << (MIN_SHIFT + 3 * levels)

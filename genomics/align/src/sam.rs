@@ -66,7 +66,7 @@ impl Contigs {
     }
 
     /// The same with those that are ALT contigs by their names: their `@SQ` lines say so (`AH:*`).
-    pub fn with_alt(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
+    pub(crate) fn with_alt(mut self, is_alt: impl Fn(&str) -> bool) -> Self {
         self.alt = (0..self.len()).filter(|&number| is_alt(&self.names[number])).collect();
         self
     }

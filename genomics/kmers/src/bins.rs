@@ -14,7 +14,7 @@ use crate::nodes::Nodes;
 
 /// Bins of one kind. Records never cross extents.
 #[derive(Debug)]
-pub struct Bins {
+pub(crate) struct Bins {
     bins: Vec<Mutex<Bin>>,
     pool: Arc<Pool>,
 }
@@ -30,7 +30,7 @@ struct Bin {
 
 /// What lies where in the spill file of bins that are in there whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shelved {
+pub(crate) struct Shelved {
     /// Bytes of an extent.
     pub extent: usize,
     /// Of each bin its k-mers and its extents.
@@ -165,7 +165,7 @@ impl Bins {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn shelve(self) -> Result<Shelved, Error> {
+    pub(crate) fn shelve(self) -> Result<Shelved, Error> {
         let Self { bins, pool } = self;
         let shelve = |bin: Mutex<Bin>| {
             let Bin { kmers, open, full } = bin.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +181,7 @@ impl Bins {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn from_shelf(shelved: Shelved, nodes: Nodes, path: &Path) -> Result<Self, Error> {
+    pub(crate) fn from_shelf(shelved: Shelved, nodes: Nodes, path: &Path) -> Result<Self, Error> {
         let pool = Pool::reopened(shelved.extent, nodes, path)?;
         Ok(Self::of_shelf(shelved, pool))
     }

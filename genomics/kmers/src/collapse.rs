@@ -8,7 +8,7 @@ use genuma_machine::processor::prefetch;
 use crate::superkmer::Record;
 
 /// Bytes of a place with counters of `S` samples.
-pub const fn piece_bytes<const S: usize>() -> usize {
+pub(crate) const fn piece_bytes<const S: usize>() -> usize {
     size_of::<Piece<S>>()
 }
 
@@ -28,7 +28,7 @@ pub struct Piece<const S: usize> {
 
 /// Super-k-mers on hold.
 #[derive(Debug)]
-pub struct Collapse<const S: usize> {
+pub(crate) struct Collapse<const S: usize> {
     k: u32,
     pieces: Vec<Piece<S>>,
     /// Places and super-k-mers that are to be taken in.

@@ -93,7 +93,7 @@ impl Pool {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn reopened(extent: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
+    pub(crate) fn reopened(extent: usize, nodes: Nodes, path: &Path) -> Result<Arc<Self>, Error> {
         Self::with(Spill::open(WHAT, path)?, extent, 0, 0, nodes)
     }
 
@@ -205,7 +205,7 @@ impl Pool {
     ///
     /// # Errors
     /// The spill file cannot be written.
-    pub fn evict(&self, extent: &mut Extent) -> Result<(), Error> {
+    pub(crate) fn evict(&self, extent: &mut Extent) -> Result<(), Error> {
         if let Extent::Memory(records) = extent {
             *extent = Extent::File(self.spill.write(records.bytes(), self.extent)?);
         }

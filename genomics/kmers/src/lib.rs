@@ -34,13 +34,13 @@ pub use sieve::{Sieve, Sifter};
 pub use sorted::Sorted;
 
 /// Smallest k: the tests use it; the genomes of interest start at 24.
-pub const MIN_K: u32 = 12;
+pub(crate) const MIN_K: u32 = 12;
 /// Largest k: a k-mer is one 64-bit word.
 pub const MAX_K: u32 = 32;
 /// Most samples that can be counted jointly.
 pub const MAX_SAMPLES: usize = 8;
 /// Slots of a [`Counted::spectra`] entry.
-pub const SPECTRUM_SLOTS: usize = 1024;
+pub(crate) const SPECTRUM_SLOTS: usize = 1024;
 
 /// What to count, and with what.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use genuma_machine::processor::widest;
 use genuma_reads::packed::{Packed, WORD, reversed};
 
 /// Length of the m-mers a root is represented by: 11 from k = 24 on, about half a root below.
-pub fn minimizer_length(k: u32) -> u32 {
+pub(crate) fn minimizer_length(k: u32) -> u32 {
     ((k - 2) / 2).min(11)
 }
 
@@ -14,7 +14,7 @@ const LANES: usize = WORD;
 
 /// Finds minimizers; keeps its memory between sequences.
 #[derive(Debug)]
-pub struct Minimizers {
+pub(crate) struct Minimizers {
     m: usize,
     /// How many m-mers a root has.
     window: usize,
@@ -34,7 +34,7 @@ impl Minimizers {
     }
 
     /// The same with minimizers of `m` bases, 16 and k-2 at most.
-    pub fn with_length(k: u32, m: u32) -> Self {
+    pub(crate) fn with_length(k: u32, m: u32) -> Self {
         let [hashes, spare, changes] = [const { Vec::new() }; 3];
         let (m, window) = (m as usize, (k - 1 - m) as usize);
         Self { m, window, roots: 0, hashes, spare, changes }
@@ -43,7 +43,7 @@ impl Minimizers {
     /// Finds a minimizer for each k-mer of the `bases` bases, at least k, from `start` on: that of the k-2 bases in its
     /// middle. Calls `each` with the minimizer, the first k-mer and the number of k-mers of every run that shares one.
     #[inline]
-    pub fn for_each_run(
+    pub(crate) fn for_each_run(
         &mut self,
         read: &Packed<'_>,
         start: usize,
@@ -136,7 +136,7 @@ fn scatter(mmer: u32) -> u32 {
 
 /// The bin, below `bins`, of all roots with this minimizer.
 #[inline]
-pub fn bin_of(minimizer: u32, bins: usize) -> usize {
+pub(crate) fn bin_of(minimizer: u32, bins: usize) -> usize {
     // Minimizers are small numbers by selection, so they are spread out again first.
     let spread = (minimizer ^ (minimizer >> 15)).wrapping_mul(0x85eb_ca77);
     ((u64::from(spread) * bins as u64) >> 32) as usize

@@ -60,7 +60,7 @@ impl Nodes {
     }
 
     /// The node that a bin belongs to: as many bins on each, by the number of threads there.
-    pub fn of_bin(&self, bin: usize) -> usize {
+    pub(crate) fn of_bin(&self, bin: usize) -> usize {
         self.threads[bin % self.threads.len()]
     }
 

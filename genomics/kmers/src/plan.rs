@@ -108,7 +108,7 @@ pub fn planned<const S: usize>(expected: &Expected, params: &CountParams) -> Opt
 
 /// What the memory is divided for.
 #[derive(Debug, Clone, Copy)]
-pub struct Demand {
+pub(crate) struct Demand {
     /// K-mers that are expected.
     pub kmers: u64,
     /// Threads.
@@ -125,7 +125,7 @@ pub struct Demand {
 
 /// What comes of counted k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub(crate) enum Then {
     /// They are looked at, root by root.
     Seen,
     /// They are sorted.
@@ -185,7 +185,7 @@ impl Plan {
     }
 
     /// With bins of a given number, if `memory` has room for them.
-    pub fn of_grid(grid: Grid, demand: &Demand, memory: u64) -> Option<Self> {
+    pub(crate) fn of_grid(grid: Grid, demand: &Demand, memory: u64) -> Option<Self> {
         let (bins, threads) = (grid.all() as u64, demand.threads as u64);
         let left = memory.checked_sub(threads * demand.thread)?;
         // As above, of extents at their smallest.

@@ -27,7 +27,7 @@ pub struct Scatter<'a, R, const S: usize> {
 
 /// What a thread has scattered.
 #[derive(Debug, Clone, Copy)]
-pub struct Totals<const S: usize> {
+pub(crate) struct Totals<const S: usize> {
     /// Bases seen, per sample.
     pub bases: [u64; S],
     /// K-mers seen, per sample, whatever the partition.

@@ -14,21 +14,21 @@ use crate::minimizer::Minimizers;
 const KMER_BITS: u32 = 5;
 
 /// K-mers in one record at most: a run of roots with one minimizer is seldom longer, and its bases fit 128 bits.
-pub const MAX_KMERS: usize = 1 << KMER_BITS;
+pub(crate) const MAX_KMERS: usize = 1 << KMER_BITS;
 
 /// Bytes of the longest record: 32 k-mers of 32 bases.
-pub const MAX_RECORD: usize = record_bytes(MAX_KMERS, 32);
+pub(crate) const MAX_RECORD: usize = record_bytes(MAX_KMERS, 32);
 
 /// Bytes of a record of `kmers` k-mers.
-pub const fn record_bytes(kmers: usize, k: u32) -> usize {
+pub(crate) const fn record_bytes(kmers: usize, k: u32) -> usize {
     1 + (kmers + k as usize - 1).div_ceil(4)
 }
 
 /// One super-k-mer of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SuperKmer {
+pub(crate) struct SuperKmer {
     /// Minimizer shared by the roots.
-    pub minimizer: u32,
+    pub(crate) minimizer: u32,
     /// First base, counted from the read's start.
     pub start: usize,
     /// Number of k-mers, 1..=[`MAX_KMERS`].
@@ -54,7 +54,7 @@ impl Cutter {
     }
 
     /// For `k`-mers whose minimizers are of `m` bases, 16 and k-2 at most.
-    pub fn with_minimizers(k: u32, m: u32) -> Self {
+    pub(crate) fn with_minimizers(k: u32, m: u32) -> Self {
         Self { minimizers: Minimizers::with_length(k, m), ..Self::new(k, 0) }
     }
 
@@ -91,7 +91,7 @@ impl Cutter {
 impl SuperKmer {
     /// Writes its record, of the `read` it was cut from, at the start of `out` (at least [`MAX_RECORD`] bytes) and returns the length.
     #[inline]
-    pub fn write_record(self, read: Packed<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
+    pub(crate) fn write_record(self, read: Packed<'_>, k: u32, sample: u8, out: &mut [u8]) -> usize {
         let bases = self.kmers + k as usize - 1;
         let [first, second] =
             [0, WORD].map(|from| read.word(self.start + from) & !after(bases.saturating_sub(from).min(WORD)));

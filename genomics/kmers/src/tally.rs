@@ -10,13 +10,13 @@ use crate::superkmer::MAX_KMERS;
 use crate::{Error, RootCounters, SPECTRUM_SLOTS};
 
 /// Slots of the smallest table.
-pub const MIN_SLOTS: usize = 1024;
+pub(crate) const MIN_SLOTS: usize = 1024;
 
 /// K-mers that wait while what they go to is fetched.
-pub const WAITING: usize = 2 * MAX_KMERS;
+pub(crate) const WAITING: usize = 2 * MAX_KMERS;
 
 /// Bytes of a slot with counters of `S` samples.
-pub const fn slot_bytes<const S: usize>() -> usize {
+pub(crate) const fn slot_bytes<const S: usize>() -> usize {
     size_of::<Slot<S>>()
 }
 
@@ -60,7 +60,7 @@ impl Class {
     }
 
     /// Its bits and what they are.
-    pub fn bits_and_id(self) -> (u32, u64) {
+    pub(crate) fn bits_and_id(self) -> (u32, u64) {
         (self.bits, self.id)
     }
 }
@@ -198,13 +198,13 @@ impl<const S: usize> Tally<S> {
     }
 
     /// A class left out so far, which needs another pass over the bin.
-    pub fn next_class(&mut self) -> Option<Class> {
+    pub(crate) fn next_class(&mut self) -> Option<Class> {
         self.left_out.pop()
     }
 
     /// Calls `each` with the key of every k-mer that is there `least` times or more, 1 at least, all samples summed, and
     /// how often each sample has it, in no particular order, some at a time; adds all k-mers to the spectra and empties the tally.
-    pub fn take_parts<E>(
+    pub(crate) fn take_parts<E>(
         &mut self,
         least: u32,
         spectra: &mut Spectra<S>,
@@ -245,7 +245,7 @@ impl<const S: usize> Tally<S> {
 
 /// How many k-mers there are of each count.
 #[derive(Debug)]
-pub struct Spectra<const S: usize>(pub [Vec<u64>; S]);
+pub(crate) struct Spectra<const S: usize>(pub [Vec<u64>; S]);
 
 impl<const S: usize> Spectra<S> {
     /// None.
@@ -263,7 +263,7 @@ impl<const S: usize> Spectra<S> {
     }
 
     /// Forgets those that are not there.
-    pub fn only_present(&mut self) {
+    pub(crate) fn only_present(&mut self) {
         self.0.iter_mut().for_each(|spectrum| spectrum[0] = 0);
     }
 }
@@ -283,7 +283,7 @@ fn emit_run<const S: usize>(run: &mut [Slot<S>], each: &mut impl FnMut(&RootCoun
 }
 
 /// What one thread takes out of full tables of counters.
-pub trait Harvest<const S: usize> {
+pub(crate) trait Harvest<const S: usize> {
     /// Takes what it wants of a table, adds all of it to the spectra, and empties it.
     fn take(&mut self, tally: &mut Tally<S>, spectra: &mut Spectra<S>) -> Result<(), Error>;
 
@@ -317,7 +317,7 @@ pub struct Rows<'a, const S: usize> {
 
 impl<const S: usize> Rows<'_, S> {
     /// Calls `each` with every root, if they are side by side.
-    pub fn for_each_root(&self, mut each: impl FnMut(&RootCounters<S>)) {
+    pub(crate) fn for_each_root(&self, mut each: impl FnMut(&RootCounters<S>)) {
         let mut counts = self.counts;
         for root in self.keys.chunk_by(|a, b| a >> 4 == b >> 4) {
             let (of_root, rest) = counts.split_at(root.len());

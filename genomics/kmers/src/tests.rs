@@ -37,7 +37,7 @@ pub fn random_bases(len: usize, seed: u64) -> Vec<u8> {
 }
 
 /// The key of a k-mer given as text: the smaller of both strands' stem, first, last.
-pub fn by_definition(kmer: &[u8]) -> u64 {
+pub(crate) fn by_definition(kmer: &[u8]) -> u64 {
     let key = |kmer: &[u8]| {
         let (first, last) = (kmer[0], kmer[kmer.len() - 1]);
         let rest = [&kmer[1..kmer.len() - 1], &[first], &[last]].concat();

@@ -26,7 +26,7 @@ fn pack_eight(letters: u64) -> u64 {
 
 /// Packs up to 32 letters; behind them is A.
 #[inline(always)]
-pub fn pack_word(letters: &[u8]) -> u64 {
+pub(crate) fn pack_word(letters: &[u8]) -> u64 {
     let mut word = 0;
     let (whole, rest) = letters.as_chunks::<8>();
     for (i, eight) in whole.iter().enumerate() {
@@ -42,7 +42,7 @@ pub fn pack_word(letters: &[u8]) -> u64 {
 
 /// The reverse complement of 32 bases.
 #[inline(always)]
-pub fn reverse_complement(word: u64) -> u64 {
+pub(crate) fn reverse_complement(word: u64) -> u64 {
     reverse(word) ^ 0xaaaa_aaaa_aaaa_aaaa
 }
 

@@ -49,7 +49,7 @@ impl Diagonal {
 
     /// The same with so many votes.
     #[inline(always)]
-    pub fn with_votes(self, votes: u32) -> Diagonal {
+    pub(crate) fn with_votes(self, votes: u32) -> Diagonal {
         let most = (1 << VOTE_BITS) - 1;
         Diagonal(self.0 & !most | u64::from(votes).min(most))
     }

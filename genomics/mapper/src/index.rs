@@ -29,7 +29,7 @@ pub use build::{Built, build};
 /// Bases before the first sequence and behind the last: no window round a read leaves the words.
 pub const EDGE: u64 = 4096;
 /// Bases between two sequences at least.
-pub const BETWEEN: u64 = 64;
+pub(crate) const BETWEEN: u64 = 64;
 /// Slots of a bucket.
 const SLOTS: usize = 12;
 /// Parts that hashes are divided into by their first bits, each with buckets of its own.
@@ -358,7 +358,7 @@ impl<'a> View<'a> {
 
     /// Asks for the beginning of a list.
     #[inline(always)]
-    pub fn prefetch_list(&self, at: u32) {
+    pub(crate) fn prefetch_list(&self, at: u32) {
         if let Some(first) = self.lists.get(at as usize) {
             genuma_machine::processor::prefetch(first);
         }
@@ -366,7 +366,7 @@ impl<'a> View<'a> {
 
     /// Asks for `length` bases from a place on: those of a read, two lines of memory at most.
     #[inline(always)]
-    pub fn prefetch_bases(&self, at: u64, length: usize) {
+    pub(crate) fn prefetch_bases(&self, at: u64, length: usize) {
         let last = (at as usize + length) / WORD;
         if let (Some(one), Some(two)) = (self.words.get(at as usize / WORD), self.words.get(last)) {
             genuma_machine::processor::prefetch(one);
@@ -395,7 +395,7 @@ impl<'a> View<'a> {
 
     /// Whether there are ALT contigs.
     #[inline(always)]
-    pub fn has_alt(&self) -> bool {
+    pub(crate) fn has_alt(&self) -> bool {
         self.first_alt != u64::MAX
     }
 

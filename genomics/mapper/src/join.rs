@@ -59,7 +59,7 @@ impl Mate<'_> {
 
 /// Buffers.
 #[derive(Debug, Default)]
-pub struct Joiner {
+pub(crate) struct Joiner {
     cells: Cells,
     /// Diagonals of each mate, in order, each once, and of each the votes of the best pair that it is in.
     keys: [Vec<Diagonal>; 2],
@@ -87,7 +87,7 @@ pub fn looked_at(lists: &[Waiting], fitting: bool) -> usize {
 }
 
 /// The same for a read alone, all of whose places are looked at.
-pub fn looked_at_alone(lists: &[Waiting]) -> usize {
+pub(crate) fn looked_at_alone(lists: &[Waiting]) -> usize {
     let mut sum = 0;
     let few = |list: &&Waiting| {
         sum += list.places;

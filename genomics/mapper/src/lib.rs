@@ -6,7 +6,7 @@
 
 pub mod bases;
 pub mod options;
-pub mod syncmers;
+mod syncmers;
 pub mod index;
 pub mod diagonal;
 pub mod place;

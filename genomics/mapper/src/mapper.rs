@@ -111,13 +111,13 @@ impl Draft {
     }
 
     /// Where the seeds of a read begin.
-    pub fn seeds_of(&self, read: usize) -> &[u16] {
+    pub(crate) fn seeds_of(&self, read: usize) -> &[u16] {
         let (from, to) = self.about[read].seeds;
         &self.seeds[from as usize..to as usize]
     }
 
     /// The waiting lists of a read.
-    pub fn waiting_of(&self, read: usize) -> &[Waiting] {
+    pub(crate) fn waiting_of(&self, read: usize) -> &[Waiting] {
         let (from, to) = self.about[read].waiting;
         &self.waiting[from as usize..to as usize]
     }

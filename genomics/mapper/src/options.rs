@@ -55,13 +55,13 @@ impl Options {
 
     /// What the cheapest gap costs.
     #[inline(always)]
-    pub fn cheapest_gap(&self) -> i32 {
+    pub(crate) fn cheapest_gap(&self) -> i32 {
         (self.open[0] + self.extend[0]).min(self.open[1] + self.extend[1])
     }
 
     /// Most bases that a deletion, an insertion may have in an alignment that loses less than `lost` points: by each base, its opening apart.
     #[inline(always)]
-    pub fn longest_gaps(&self, lost: i32) -> [i32; 2] {
+    pub(crate) fn longest_gaps(&self, lost: i32) -> [i32; 2] {
         let deletion = (lost - 1 - self.open[0]) / self.extend[0].max(1);
         let insertion = (lost - 1 - self.open[1]) / (self.extend[1] + self.equal);
         [deletion.max(0), insertion.max(0)]

@@ -51,7 +51,7 @@ pub fn unseen(sure: u16, length: usize, options: &Options) -> i32 {
 }
 
 /// The same as it is likely: hardly any place has just one difference in each of those seeds and none elsewhere.
-pub fn likely_unseen(sure: u16, copies: u32, length: usize, options: &Options) -> i32 {
+pub(crate) fn likely_unseen(sure: u16, copies: u32, length: usize, options: &Options) -> i32 {
     unseen(sure + elsewhere(copies), length, options)
 }
 

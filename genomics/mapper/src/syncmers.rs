@@ -22,7 +22,7 @@ const SHORT_BITS: u64 = (1 << (2 * SHORT)) - 1;
 
 /// A seed: where it begins, the hash of the k-mer or of its reverse complement, whichever is the smaller number, and which it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Syncmer {
+pub(crate) struct Syncmer {
     /// Its first base.
     pub at: u32,
     /// The reverse complement was hashed.

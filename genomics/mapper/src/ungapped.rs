@@ -78,7 +78,7 @@ fn differences_of_line(
 
 /// Whether all bases of the seed at base `at` of a read are the reference's.
 #[inline(always)]
-pub fn has_seed(masks: &Masks, at: usize) -> bool {
+pub(crate) fn has_seed(masks: &Masks, at: usize) -> bool {
     places(masks, at, at + SEED).next().is_none()
 }
 
@@ -99,7 +99,7 @@ pub fn places(masks: &Masks, from: usize, to: usize) -> impl Iterator<Item = usi
 
 /// The stretch of a read that scores best with what is clipped beside it: its total, score, first base and the one behind its last.
 #[inline(always)]
-pub fn best_stretch(
+pub(crate) fn best_stretch(
     masks: &Masks,
     read: Strand<'_>,
     inside: (usize, usize),

@@ -57,7 +57,7 @@ impl Estimate {
     }
 
     /// A rate of events that come in clusters, of whose sizes the squares add up to `squares`.
-    pub fn clustered(events: f64, squares: f64, all: f64) -> Option<Estimate> {
+    pub(crate) fn clustered(events: f64, squares: f64, all: f64) -> Option<Estimate> {
         Self::of_events(events, squares.max(events), all)
     }
 

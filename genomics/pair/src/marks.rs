@@ -319,7 +319,7 @@ pub struct Marked {
     /// Marks.
     pub marks: u64,
     /// What would be marks, but stands in the reference or in a sequence before this one, too.
-    pub not_own: u64,
+    pub(crate) not_own: u64,
     /// The sequence before this one that has most of these.
     pub like: Option<String>,
     /// In each sample, how many marks it has how often; those that it has.

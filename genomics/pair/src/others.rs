@@ -8,7 +8,7 @@ use crate::mixture::FOREIGN;
 pub struct Beside<'a> {
     /// Sites where the normal has one allele, and two, by its molecules, of those among which changes were found; nothing if a call has found them, which tells
     /// inherited alleles itself.
-    pub zygosities: &'a [[f64; 2]],
+    pub(crate) zygosities: &'a [[f64; 2]],
     /// Share of the sites at which the person has two alleles.
     pub het: f64,
     /// Share of the tumour sample that is another person's, where that is known.

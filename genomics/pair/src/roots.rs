@@ -17,7 +17,7 @@ use crate::usual::usual;
 /// Depths told apart, by their own number.
 pub const DEPTHS: usize = 256;
 /// Occurrences of a second allele told apart.
-pub const MINORS: usize = 32;
+pub(crate) const MINORS: usize = 32;
 /// Occurrences of a root in both samples together up to which pairs of reads are compared: deeper samples show their alleles.
 pub const DRAWN: u32 = 48;
 /// Fewest occurrences in each sample from which a site is looked at for its alleles.
@@ -72,15 +72,15 @@ impl Draws {
 
 /// Sites where the normal has some depth and the tumour is deep, by what both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Genotypes {
+pub(crate) struct Genotypes {
     /// Sites of which both samples' alleles can be told.
     pub sites: u64,
     /// The normal has two alleles.
-    pub het_normal: u64,
+    pub(crate) het_normal: u64,
     /// The tumour has two.
-    pub het_tumour: u64,
+    pub(crate) het_tumour: u64,
     /// Both have the same two.
-    pub het_both: u64,
+    pub(crate) het_both: u64,
     /// Each has one, another one.
     pub opposite: u64,
     /// Sum over sites where the normal has one allele of the share of the tumour's reads that have another one often, in units of 1/65536.
@@ -165,7 +165,7 @@ pub struct RootTally {
     /// By occurrences of the root in both samples together.
     pub draws: Vec<Draws>,
     /// By occurrences in the normal.
-    pub genotypes: Vec<Genotypes>,
+    pub(crate) genotypes: Vec<Genotypes>,
     /// By occurrences in the normal, whatever the tumour has: sites at which it has one allele, two, and where that is not clear.
     pub alleles: Vec<[u64; 3]>,
     /// Sites of each sample, by substitution, by its depth and by how often it has that second allele, where the other sample has one allele only and
@@ -236,7 +236,7 @@ pub fn slips(stem: u64) -> bool {
 
 /// Whether a tandem repeat lies anywhere in a root: 7 bases and more that are those of one to six before. Molecules that have slipped there show other bases beside
 /// it, the same ones in both samples.
-pub fn has_tandem(stem: u64, bases: u32) -> bool {
+pub(crate) fn has_tandem(stem: u64, bases: u32) -> bool {
     (1..=6).any(|unit| {
         let differ = stem ^ (stem >> (2 * unit));
         let alike = !(differ | differ >> 1) & 0x5555_5555_5555_5555 & (u64::MAX >> (64 - 2 * (bases - unit)));
@@ -408,7 +408,7 @@ impl RootTally {
     }
 
     /// Share of a sample's sites that are among [`Self::shared`] if the other sample has one read of the allele.
-    pub fn could_share(&self, sample: usize) -> f64 {
+    pub(crate) fn could_share(&self, sample: usize) -> f64 {
         // Never none: few may have been asked.
         let [could, all] = self.alone[sample].map(|sites| sites as f64 + 1.0);
         could / all
@@ -416,7 +416,7 @@ impl RootTally {
 
     /// Share of all sites at which the normal has two alleles, where `usual` molecules cover a place: of those that are not deeper, as copies which have changed
     /// lie on one root where it is; with what chance leaves unclear put back.
-    pub fn heterozygosity(&self, usual: f64) -> f64 {
+    pub(crate) fn heterozygosity(&self, usual: f64) -> f64 {
         let to = (usual * 1.15) as usize + 1;
         let own = self.alleles.iter().enumerate().take(to).skip((DEEP as usize).max((usual * 0.5) as usize));
         let (two, all) = own.fold((0.0, 0.0), |(two, all), (depth, counts)| {
@@ -455,7 +455,7 @@ impl RootTally {
     }
 
     /// Sites at which the normal has one allele and at which it has two, by its molecules there; as many as belong to [`Self::changed`], which may be a part of all.
-    pub fn zygosities(&self) -> Vec<[f64; 2]> {
+    pub(crate) fn zygosities(&self) -> Vec<[f64; 2]> {
         let kept = self.changed.share();
         let each = self.alleles.iter().enumerate().map(|(depth, &[one, two, _])| {
             [one as f64 * kept, two as f64 * kept / seen_as_two(depth as u32).max(0.1)]

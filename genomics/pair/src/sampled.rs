@@ -704,7 +704,7 @@ impl Sampled {
     }
 
     /// Bases of a root.
-    pub fn root_bases(&self) -> u32 {
+    pub(crate) fn root_bases(&self) -> u32 {
         self.params.k - 2
     }
 

@@ -13,7 +13,7 @@ pub type Place = Option<(u32, u32)>;
 /// Shares of the rarer allele that are told apart: 0 to one half in so many steps.
 pub const STEPS: usize = 100;
 /// Log-likelihoods of these shares.
-pub type Balance = [f64; STEPS + 1];
+pub(crate) type Balance = [f64; STEPS + 1];
 
 /// Bins, at most, and bases of one and roots in one, at least.
 const BINS: usize = 600;
@@ -110,7 +110,7 @@ impl Draws {
 
 /// How much the share of an allele varies in the normal, where it is one half: its variance over the largest there is. Of sites as those who chose them have left
 /// them: a quarter of the reads for each allele, and three.
-pub fn varies(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
+pub(crate) fn varies(normal: impl Iterator<Item = [u32; 2]>) -> f64 {
     let mut counts: Vec<Vec<f64>> = Vec::new();
     for [a, b] in normal {
         let (k, n) = (a.min(b) as usize, (a + b) as usize);

@@ -285,7 +285,7 @@ const LETTERS: [[u8; 4]; 256] = {
 
 /// A packed read where it lies.
 #[derive(Debug, Clone, Copy)]
-pub struct PackedRef<'a> {
+pub(crate) struct PackedRef<'a> {
     len: usize,
     /// The different qualities.
     kinds: &'a [u8],
@@ -313,16 +313,6 @@ impl<'a> PackedRef<'a> {
         let entry =
             |&[a, b, c, d, letter]: &[u8; UNKNOWN]| (u32::from_le_bytes([a, b, c, d]) as usize, letter);
         self.unknown.as_chunks().0.iter().map(entry)
-    }
-
-    /// Bases.
-    pub fn len(self) -> usize {
-        self.len
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(self) -> bool {
-        self.len == 0
     }
 
     /// Its letters, in place of what is in `into`.

@@ -44,7 +44,7 @@ impl Span {
     }
 
     /// Whether some of the text is in both of two stretches of one file.
-    pub fn overlaps(&self, other: &Span) -> bool {
+    pub(crate) fn overlaps(&self, other: &Span) -> bool {
         let before = |one: &Span, two: &Span| one.to.is_some_and(|to| to <= two.from);
         !before(self, other) && !before(other, self)
     }

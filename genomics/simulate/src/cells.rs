@@ -53,14 +53,14 @@ impl<'a> Cells<'a> {
     }
 
     /// Adds another person, with chromosomes of these two haplotypes.
-    pub fn add_person(&mut self, genome: &'a Genome, healthy: &'a [Karyotype; 2], germline: &'a [Germline]) {
+    pub(crate) fn add_person(&mut self, genome: &'a Genome, healthy: &'a [Karyotype; 2], germline: &'a [Germline]) {
         for (haplotype, karyotype) in healthy.iter().enumerate() {
             self.foreign.extend(spell(genome, karyotype, &germline_edits(genome, germline, haplotype)));
         }
     }
 
     /// Adds another species.
-    pub fn add_species(&mut self, genome: &'a Genome) {
+    pub(crate) fn add_species(&mut self, genome: &'a Genome) {
         for bases in &genome.seqs {
             let mut origins = Origins::default();
             origins.novel(bases.len());
@@ -70,7 +70,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Adds mitochondrial genomes: the patient's, and another person's if there is one.
-    pub fn add_mitochondria(
+    pub(crate) fn add_mitochondria(
         &mut self,
         genome: &'a Genome,
         patient: &'a Mitochondrion,
@@ -134,7 +134,7 @@ fn germline_edits<'a>(genome: &Genome, germline: &'a [Germline], haplotype: usiz
 }
 
 /// Small variants of one haplotype. Without a population: of the normal cells.
-pub fn edits_of<'a>(
+pub(crate) fn edits_of<'a>(
     genome: &Genome,
     tumour: &'a Tumour,
     germline: &'a [Germline],

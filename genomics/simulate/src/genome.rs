@@ -45,7 +45,7 @@ impl Genome {
     }
 
     /// Bases of the longest contig.
-    pub fn longest_contig(&self) -> usize {
+    pub(crate) fn longest_contig(&self) -> usize {
         self.seqs.iter().map(|seq| seq.len()).max().unwrap_or(0)
     }
 

@@ -8,7 +8,7 @@ use crate::variant::{Cut, Span};
 
 /// Bookkeeping of places: small intervals round variants and breakpoints, and the bodies of structural variants.
 #[derive(Debug)]
-pub struct Ground<'a> {
+pub(crate) struct Ground<'a> {
     genome: &'a Genome,
     /// Taken intervals of each contig: start → end. They never overlap.
     taken: Vec<BTreeMap<usize, usize>>,
@@ -69,18 +69,18 @@ impl<'a> Ground<'a> {
     }
 
     /// Whether something taken lies less than `gap` from `span`.
-    pub fn holds_taken(&self, span: Span, gap: usize) -> bool {
+    pub(crate) fn holds_taken(&self, span: Span, gap: usize) -> bool {
         let last_before = self.taken[span.contig].range(..span.end + gap).next_back();
         last_before.is_some_and(|(_, &end)| end + gap > span.start)
     }
 
     /// Whether a cut lies in the body of a structural variant.
-    pub fn in_body(&self, cut: Cut) -> bool {
+    pub(crate) fn in_body(&self, cut: Cut) -> bool {
         self.bodies.iter().any(|b| b.contig == cut.contig && b.start < cut.pos && cut.pos < b.end)
     }
 
     /// Whether `span` overlaps the body of a structural variant.
-    pub fn overlaps_body(&self, span: Span) -> bool {
+    pub(crate) fn overlaps_body(&self, span: Span) -> bool {
         self.bodies.iter().any(|b| b.contig == span.contig && b.start < span.end && span.start < b.end)
     }
 
@@ -90,7 +90,7 @@ impl<'a> Ground<'a> {
     }
 
     /// Remembers the body of a structural variant.
-    pub fn take_body(&mut self, span: Span) {
+    pub(crate) fn take_body(&mut self, span: Span) {
         self.bodies.push(span);
     }
 }

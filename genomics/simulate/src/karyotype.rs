@@ -23,7 +23,7 @@ struct Piece {
 
 /// Copies of an amplified span are as old as the variants that they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Age {
+pub(crate) enum Age {
     /// Has every variant of its haplotype.
     Late,
     /// Was there before some of the variants.
@@ -92,7 +92,7 @@ impl Karyotype {
     }
 
     /// Says how often a chromosome is there. Chromosomes have the number of the contig that they begin with.
-    pub fn set_copies(&mut self, chromosome: usize, copies: usize) {
+    pub(crate) fn set_copies(&mut self, chromosome: usize, copies: usize) {
         self.copies[chromosome] = copies;
     }
 
@@ -124,7 +124,7 @@ impl Karyotype {
     }
 
     /// How often a base of the reference is there: in `(all, late)` pieces, chromosomes times their copies.
-    pub fn occurrences(&self, at: Cut) -> (usize, usize) {
+    pub(crate) fn occurrences(&self, at: Cut) -> (usize, usize) {
         let (mut all, mut late) = (0, 0);
         for (row, &copies) in self.chromosomes.iter().zip(&self.copies) {
             for piece in row {
@@ -260,7 +260,7 @@ impl Karyotype {
     }
 
     /// Where the bases that [`Self::spell`] gives with the same `edits` come from, chromosome by chromosome.
-    pub fn origins(&self, edits: &Edits) -> Vec<Origins> {
+    pub(crate) fn origins(&self, edits: &Edits) -> Vec<Origins> {
         let row = |row: &Vec<Piece>| {
             let mut origins = Origins::default();
             for piece in row {

@@ -28,7 +28,7 @@ const SPACING: usize = 200;
 
 /// Variants of the mitochondrial genome.
 #[derive(Debug)]
-pub struct Mitochondrion {
+pub(crate) struct Mitochondrion {
     /// The contig.
     contig: usize,
     /// In all copies of all cells.
@@ -38,7 +38,7 @@ pub struct Mitochondrion {
 }
 
 /// The genome with a mitochondrial contig made for it at its end.
-pub fn with_contig(genome: &Genome, rng: &mut Rng) -> Result<Genome> {
+pub(crate) fn with_contig(genome: &Genome, rng: &mut Rng) -> Result<Genome> {
     if genome.names.iter().any(|n| n == NAME) {
         let message =
             format!("the genome already has a contig {NAME}; leave --mitochondrion out, or the contig");

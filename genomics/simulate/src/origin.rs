@@ -33,7 +33,7 @@ impl Stretch {
 
 /// Stretches of one chromosome in its order. What lies between them is novel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origins {
+pub(crate) struct Origins {
     stretches: Vec<Stretch>,
     length: usize,
     marks: Marks,
@@ -102,7 +102,7 @@ impl Origins {
     }
 
     /// Where a base of the chromosome comes from; `None` when it is novel.
-    pub fn locate(&self, base: usize) -> Option<Cut> {
+    pub(crate) fn locate(&self, base: usize) -> Option<Cut> {
         let stretch = self.stretches.get(self.beyond(base))?;
         let into = base.checked_sub(stretch.at)?;
         let pos = if stretch.reverse { stretch.span.end - 1 - into } else { stretch.span.start + into };

@@ -56,16 +56,16 @@ pub struct Summary {
     pub tumor_content: Option<Content>,
     /// Tandem repeats that were given another length, and those that could have been.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unstable_tracts: Option<[usize; 2]>,
+    pub(crate) unstable_tracts: Option<[usize; 2]>,
     /// Bases of the targets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_bases: Option<usize>,
+    pub(crate) target_bases: Option<usize>,
     /// What became of molecules and reads, if anything that is off by default was on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tumor_reads: Option<Counts>,
     /// The same of the normal sample.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub normal_reads: Option<Counts>,
+    pub(crate) normal_reads: Option<Counts>,
 }
 
 /// All variants.

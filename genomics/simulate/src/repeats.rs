@@ -17,7 +17,7 @@ const BITS_PER_WORD: usize = 32;
 
 /// Which words of the places asked for are repeats.
 #[derive(Debug)]
-pub struct RepeatMap<'a> {
+pub(crate) struct RepeatMap<'a> {
     genome: &'a Genome,
     /// Whether each canonical 31-mer of these places occurs more than once in the genome.
     repeated: HashMap<u64, bool>,

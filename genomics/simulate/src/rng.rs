@@ -96,7 +96,7 @@ impl Rng {
     }
 
     /// An integer in `low..=high` whose logarithm is uniform: as many of 50–500 as of 500–5000.
-    pub fn log_uniform(&mut self, low: usize, high: usize) -> usize {
+    pub(crate) fn log_uniform(&mut self, low: usize, high: usize) -> usize {
         let (a, b) = ((low as f64).ln(), (high as f64 + 1.0).ln());
         ((a + (b - a) * self.unit()).exp() as usize).clamp(low, high)
     }
@@ -113,7 +113,7 @@ impl Rng {
     }
 
     /// A random base other than `base`.
-    pub fn other_base(&mut self, base: u8) -> u8 {
+    pub(crate) fn other_base(&mut self, base: u8) -> u8 {
         let others: Vec<u8> = b"ACGT".iter().copied().filter(|&b| b != base).collect();
         *self.pick(&others)
     }

@@ -39,7 +39,7 @@ pub struct Sample {
     /// Mean coverage of the genome, or of its targets.
     pub depth: f64,
     /// Share of tumour cells.
-    pub tumour_share: f64,
+    pub(crate) tumour_share: f64,
     /// Share of the reads that are another person's.
     pub foreign: f64,
     /// Its random numbers.

@@ -43,7 +43,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Adds a span of a contig with `edits` in it, which are sorted and apart, turned round if `reverse`.
-    pub fn push_span(&mut self, seq: &'a [u8], span: Span, edits: &[&'a Edit], reverse: bool) {
+    pub(crate) fn push_span(&mut self, seq: &'a [u8], span: Span, edits: &[&'a Edit], reverse: bool) {
         if reverse {
             let mut end = span.end;
             for edit in edits.iter().rev() {

@@ -18,7 +18,7 @@ pub struct Site<'a, 'g> {
     /// The reference.
     pub genome: &'g Genome,
     /// Which parts of it are taken.
-    pub ground: &'a mut Ground<'g>,
+    pub(crate) ground: &'a mut Ground<'g>,
     /// What has been placed.
     pub tumour: &'a mut Tumour,
     /// Random numbers.
@@ -36,7 +36,7 @@ pub fn no_room(what: &str, placed: usize, wanted: usize) -> Error {
 
 impl Site<'_, '_> {
     /// One of the clones, all alike.
-    pub fn random_clone(&mut self) -> usize {
+    pub(crate) fn random_clone(&mut self) -> usize {
         self.rng.below(self.tumour.shares.len())
     }
 
@@ -64,7 +64,7 @@ impl Site<'_, '_> {
     }
 
     /// Carries a structural variant that has room out on a haplotype; says whether that has all of its places.
-    pub fn carry_out(&mut self, haplotype: usize, clone: usize, variant: &Structural) -> bool {
+    pub(crate) fn carry_out(&mut self, haplotype: usize, clone: usize, variant: &Structural) -> bool {
         let cuts = variant.cuts();
         if cuts.iter().any(|c| self.tumour.is_lost(c.contig, haplotype)) {
             return false;

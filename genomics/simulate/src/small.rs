@@ -31,7 +31,7 @@ pub struct Made {
 
 /// Makes small variants; knows the genome's tandem repeats.
 #[derive(Debug)]
-pub struct SmallMaker<'a> {
+pub(crate) struct SmallMaker<'a> {
     genome: &'a Genome,
     /// Homopolymers, and repeats of longer units.
     tracts: [Vec<Short>; 2],
@@ -71,7 +71,7 @@ impl<'a> SmallMaker<'a> {
     }
 
     /// One variant at a place, or at a random tandem repeat; `None` when the place does not suit it.
-    pub fn make_at(
+    pub(crate) fn make_at(
         &self,
         at: Cut,
         ground: &Ground,
@@ -137,7 +137,7 @@ impl<'a> SmallMaker<'a> {
     }
 
     /// `length` adjacent bases, each for another one; `None` when the contig ends before or one is unknown.
-    pub fn make_substitution(&self, at: Cut, rng: &mut Rng, length: usize) -> Option<Made> {
+    pub(crate) fn make_substitution(&self, at: Cut, rng: &mut Rng, length: usize) -> Option<Made> {
         let removed = self.genome.seqs[at.contig].get(at.pos..at.pos + length)?.to_vec();
         if removed.contains(&b'N') {
             return None;

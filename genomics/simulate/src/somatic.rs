@@ -64,9 +64,9 @@ impl SomaticParams {
 }
 
 /// Longest indel, bp.
-pub const LONGEST_INDEL: usize = 50;
+pub(crate) const LONGEST_INDEL: usize = 50;
 /// Shortest structural variant, bp.
-pub const SHORTEST_SV: usize = 50;
+pub(crate) const SHORTEST_SV: usize = 50;
 /// Longest novel sequence put in, bp.
 const LONGEST_NOVEL: usize = 10_000;
 /// Places the somatic variants that [`SomaticParams`] names.
@@ -169,7 +169,7 @@ fn propose(genome: &Genome, ground: &Ground, rng: &mut Rng, class: Class, size: 
 }
 
 /// The same deletion or duplication as far left as it can be written.
-pub fn left_aligned(mut span: Span, seq: &[u8]) -> Span {
+pub(crate) fn left_aligned(mut span: Span, seq: &[u8]) -> Span {
     while span.start > 0 && seq[span.start - 1] == seq[span.end - 1] {
         span.start -= 1;
         span.end -= 1;

@@ -34,7 +34,7 @@ pub fn tracts(seq: &[u8]) -> Vec<Tract> {
 ///
 /// A tract of unit u is a run of bases that equal the u-th base before them. Only every n-th base is looked at, where n
 /// is the shortest run that counts: a run cannot lie between two of them.
-pub fn find_tracts(seq: &[u8], found: &mut Vec<Tract>) {
+pub(crate) fn find_tracts(seq: &[u8], found: &mut Vec<Tract>) {
     for unit in 1..=LONGEST_UNIT {
         let repeats = |i: usize| seq[i] == seq[i - unit] && seq[i] != b'N';
         let needed = shortest(unit) - unit;
@@ -69,7 +69,7 @@ fn smallest_unit(word: &[u8]) -> usize {
 const DECIDE: usize = 64;
 
 /// Whether any base of `start..end` of a sequence, or a base beside it, lies in a tract.
-pub fn touches_tract(seq: &[u8], start: usize, end: usize) -> bool {
+pub(crate) fn touches_tract(seq: &[u8], start: usize, end: usize) -> bool {
     let (from, to) = (start.saturating_sub(1).min(seq.len()), (end + 1).min(seq.len()));
     // What is left of a tract that is cut off farther away is still long enough to be one.
     let first = from.saturating_sub(DECIDE);

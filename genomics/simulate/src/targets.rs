@@ -63,11 +63,11 @@ const FARTHEST: f64 = 3.0;
 
 /// Targets, sorted and apart, and how well each is captured.
 #[derive(Debug, Clone)]
-pub struct Targets {
+pub(crate) struct Targets {
     /// Where they lie.
     pub spans: Vec<Span>,
     /// Relative to the average.
-    pub efficiency: Vec<f64>,
+    pub(crate) efficiency: Vec<f64>,
 }
 
 impl Targets {

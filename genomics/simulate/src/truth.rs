@@ -60,7 +60,7 @@ struct Record {
 }
 
 /// What the records of the truth say beyond the variant itself.
-pub struct Annotator<'a> {
+pub(crate) struct Annotator<'a> {
     /// The reference.
     pub genome: &'a Genome,
     /// Its repeats.
@@ -104,7 +104,7 @@ fn genotype(haplotypes: [bool; 2], there: [bool; 2]) -> &'static str {
 
 /// What decides how much of a tumour sample's reads show a variant.
 #[derive(Debug, Clone, Copy)]
-pub struct SampleOf {
+pub(crate) struct SampleOf {
     /// Share of tumour cells among the patient's.
     pub purity: f64,
     /// Share of the patient's reads among all that come from the place.
@@ -125,7 +125,7 @@ fn place(cut: Cut) -> Span {
 }
 
 /// The somatic variants as VCF.
-pub fn somatic_vcf(
+pub(crate) fn somatic_vcf(
     annotator: &Annotator,
     tumour: &Tumour,
     mitochondrion: Option<&Mitochondrion>,
@@ -145,7 +145,7 @@ pub fn somatic_vcf(
 }
 
 /// Germline variants of one person as VCF.
-pub fn germline_vcf(
+pub(crate) fn germline_vcf(
     genome: &Genome,
     ploidy: &Ploidy,
     germline: &[Germline],
@@ -169,7 +169,7 @@ pub fn germline_vcf(
 }
 
 /// Wrong bases that recur, as VCF; nobody has them.
-pub fn recurrent_vcf(genome: &Genome, places: &[Recurrent]) -> String {
+pub(crate) fn recurrent_vcf(genome: &Genome, places: &[Recurrent]) -> String {
     let record = |(i, place): (usize, &Recurrent)| Record {
         contig: place.at.contig,
         pos: place.at.pos + 1,

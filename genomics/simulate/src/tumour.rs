@@ -50,7 +50,7 @@ pub struct Tumour {
     /// Share of the tumour cells that belong to each population: founder only, then each subclone.
     pub shares: Vec<f64>,
     /// The two haplotypes of each population.
-    pub karyotypes: Vec<[Karyotype; 2]>,
+    pub(crate) karyotypes: Vec<[Karyotype; 2]>,
     /// Those of healthy cells.
     pub healthy: [Karyotype; 2],
     /// How many copies of each contig healthy cells have.
@@ -67,7 +67,7 @@ pub struct Event {
     /// See [`Placed::clone`].
     pub clone: usize,
     /// Expected share of the tumour sample's reads at its breakpoints that show it.
-    pub allele_fraction: f64,
+    pub(crate) allele_fraction: f64,
     /// Copies of its span in a tumour cell, if it is amplified.
     pub copies: Option<f64>,
 }
@@ -89,12 +89,12 @@ impl Tumour {
     }
 
     /// Share of the tumour cells that carry the variants of a clone.
-    pub fn cellular_fraction(&self, clone: usize) -> f64 {
+    pub(crate) fn cellular_fraction(&self, clone: usize) -> f64 {
         if clone == 0 { 1.0 } else { self.shares[clone] }
     }
 
     /// Whether any tumour cell of the sample has what a clone has.
-    pub fn is_here<V>(&self, placed: &Placed<V>) -> bool {
+    pub(crate) fn is_here<V>(&self, placed: &Placed<V>) -> bool {
         self.cellular_fraction(placed.clone) > 0.0
     }
 
@@ -121,7 +121,7 @@ impl Tumour {
     }
 
     /// Whether two places lie in the same structural variant, or neither in any.
-    pub fn beside_same(&self, a: Cut, b: Cut) -> bool {
+    pub(crate) fn beside_same(&self, a: Cut, b: Cut) -> bool {
         let variant = |at| self.round(at).map(std::ptr::from_ref);
         variant(a) == variant(b)
     }
@@ -171,7 +171,7 @@ impl Tumour {
     }
 
     /// Expected share of the tumour sample's reads that show a small variant.
-    pub fn allele_fraction(&self, placed: &Placed<Edit>, purity: f64) -> f64 {
+    pub(crate) fn allele_fraction(&self, placed: &Placed<Edit>, purity: f64) -> f64 {
         let at = placed.variant.at;
         purity * self.alleles(placed, at)
             / (purity * self.copies(at) + (1.0 - purity) * self.ploidy.copies(at.contig) as f64)

@@ -60,7 +60,7 @@ impl Edit {
     }
 
     /// Whether one base is replaced by another.
-    pub fn is_snv(&self) -> bool {
+    pub(crate) fn is_snv(&self) -> bool {
         self.removed.len() == 1 && self.added.len() == 1
     }
 
@@ -184,7 +184,7 @@ impl Structural {
     }
 
     /// How many copies of [`Self::body`] the variant adds.
-    pub fn copies_added(&self) -> i32 {
+    pub(crate) fn copies_added(&self) -> i32 {
         match self {
             Structural::Deletion(_) => -1,
             Structural::Duplication(_) | Structural::Copy { .. } => 1,
@@ -194,7 +194,7 @@ impl Structural {
     }
 
     /// Pairs of bases that become neighbours and were not.
-    pub fn adjacencies(&self) -> Vec<[Breakend; 2]> {
+    pub(crate) fn adjacencies(&self) -> Vec<[Breakend; 2]> {
         use Side::{Left, Right};
         let across = |a: Cut, b: Cut, inverted: bool| {
             if inverted {

@@ -25,7 +25,7 @@ pub struct Alignment {
 
 impl Alignment {
     /// Target bases used.
-    pub fn target_len(&self) -> usize {
+    pub(crate) fn target_len(&self) -> usize {
         let used = |s: &Step| match *s {
             Step::Match(n) | Step::Delete(n) => n as usize,
             Step::Insert(_) => 0,
@@ -46,8 +46,8 @@ mod trace {
     /// Low three bits: 0 diagonal, 1 and 2 insertion, 3 and 4 deletion (short, long).
     pub const STATE: u8 = 7;
     /// The gap of that kind goes on from the cell before.
-    pub const INSERT_GOES_ON: [u8; 2] = [8, 16];
-    pub const DELETE_GOES_ON: [u8; 2] = [32, 64];
+    pub(crate) const INSERT_GOES_ON: [u8; 2] = [8, 16];
+    pub(crate) const DELETE_GOES_ON: [u8; 2] = [32, 64];
 }
 
 /// Aligns all of `query` to the best stretch of `target`; ties go to diagonal steps, then to the leftmost end.

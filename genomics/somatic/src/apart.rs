@@ -55,7 +55,7 @@ impl<'a> Known<'a> {
 }
 
 /// Assembles a group of pairs of so many tumours, all together and where there are several each as well.
-pub fn assemble_apart(
+pub(crate) fn assemble_apart(
     group: &[u32],
     pairs: &[Labelled],
     parting: &[bool],

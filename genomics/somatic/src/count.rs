@@ -83,7 +83,7 @@ pub struct Counts {
 }
 
 /// Where the packed copy of the reads is.
-pub fn copy_path(store: &Store) -> PathBuf {
+pub(crate) fn copy_path(store: &Store) -> PathBuf {
     store.work.join("reads.bins")
 }
 
@@ -206,7 +206,7 @@ struct Told {
 
 impl Counts {
     /// How often the first tumour has a k-mer of one place.
-    pub fn usual_of_first(&self) -> f64 {
+    pub(crate) fn usual_of_first(&self) -> f64 {
         usual_depth(&self.spectra[usize::from(TUMOUR)])
     }
 }
@@ -373,7 +373,7 @@ fn parts_in(store: &Store) -> Vec<Part> {
 }
 
 /// Removes the units of partitions: the whole is done.
-pub fn forget_parts(store: &Store) {
+pub(crate) fn forget_parts(store: &Store) {
     parts_in(store).into_iter().for_each(|part| store.forget(&unit_name(part)));
 }
 
@@ -858,7 +858,7 @@ impl Share {
 }
 
 /// k-mers that a sample has too often for errors.
-pub fn solid(spectrum: &[u64]) -> u64 {
+pub(crate) fn solid(spectrum: &[u64]) -> u64 {
     const SOLID: usize = 8;
     spectrum.iter().skip(SOLID).sum()
 }

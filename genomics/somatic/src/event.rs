@@ -256,7 +256,7 @@ fn begins(whole: &Change, loose: &Change) -> bool {
 }
 
 /// The class of a lone change.
-pub fn class_of(change: &Change) -> Class {
+pub(crate) fn class_of(change: &Change) -> Class {
     match change {
         Change::Allele { reference, alternative, .. } => match (reference.len(), alternative.len()) {
             (1, 1) => Class::Snv,

@@ -129,7 +129,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The same, and how often slips of a repeat look like the finding: never if it changes no length of one.
-    pub fn votes_and_slips(&self, f: usize) -> (Vec<Vec<Vote>>, Rate) {
+    pub(crate) fn votes_and_slips(&self, f: usize) -> (Vec<Vec<Vote>>, Rate) {
         let length = LengthChange::of(self.contig, f, &self.weighed, self.recruits, self.pairs);
         let slips = length.as_ref().map_or(Rate::default(), |change| change.slips(self.errors));
         let doubt = match self.kind(f) {

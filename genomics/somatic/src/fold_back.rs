@@ -22,7 +22,7 @@ const FEW: usize = 3;
 
 /// Whether a contig of so many pairs, of a library that folds, is a hairpin of so few molecules that it will not be believed: such a library has
 /// thousands of them, and reads are not looked for.
-pub fn is_folded(contig: &Compared, pairs: usize) -> bool {
+pub(crate) fn is_folded(contig: &Compared, pairs: usize) -> bool {
     let hairpin = |f: &Finding| matches!(f.change, Change::Junction { .. }) && turns_back(&contig.seq, f);
     pairs <= FEW && contig.findings.iter().all(hairpin)
 }

@@ -73,7 +73,7 @@ fn by_rule(pairs: &[Labelled], tumours: usize) -> ByRule {
 
 /// Pairs of a shard of the reads, being gathered in a file.
 #[derive(Debug)]
-pub struct Shelving(Shelves);
+pub(crate) struct Shelving(Shelves);
 
 impl Shelving {
     /// In a new file at `path`.
@@ -115,7 +115,7 @@ pub struct Gathered {
     /// Pairs in groups too small.
     pub lone: u64,
     /// Pairs in groups where the samples do not part.
-    pub not_parting: u64,
+    pub(crate) not_parting: u64,
     /// What came of all groups, in their order.
     pub assembled: Assembled,
     /// What was seen of the variants that are followed.
@@ -155,7 +155,7 @@ impl<'a> Gathering<'a> {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn add_shard(&mut self, file: &ObjectFile<'_>, shelves: Vec<Shelf>) -> Result<bool, Error> {
+    pub(crate) fn add_shard(&mut self, file: &ObjectFile<'_>, shelves: Vec<Shelf>) -> Result<bool, Error> {
         if shelves.len() != PILES {
             return Ok(false);
         }

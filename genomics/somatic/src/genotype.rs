@@ -218,7 +218,7 @@ impl Default for Params {
 }
 
 /// Prior odds (natural logarithm) of a base not having mutated in the tumour, before the sample tells how many have.
-pub const PRIOR: f64 = 11.0;
+pub(crate) const PRIOR: f64 = 11.0;
 
 /// Prior odds (natural logarithm) of a germline variant that the normal's reads have missed over a somatic one.
 const GERMLINE: f64 = 2.4;
@@ -342,7 +342,7 @@ fn differs<'a>(votes: impl Iterator<Item = &'a Vote>, trait_of: impl Fn(&Vote) -
 }
 
 /// The votes of some samples, in the order of their pairs.
-pub fn pooled(samples: &[Vec<Vote>]) -> Cow<'_, [Vote]> {
+pub(crate) fn pooled(samples: &[Vec<Vote>]) -> Cow<'_, [Vote]> {
     if let [one] = samples {
         return Cow::Borrowed(one);
     }

@@ -74,7 +74,7 @@ pub struct Grouped {
     /// Pairs left in groups too small.
     pub lone: u64,
     /// Pairs in groups without a k-mer at which the samples part: recurrent errors inside a repeat.
-    pub not_parting: u64,
+    pub(crate) not_parting: u64,
 }
 
 /// Groups pairs by the k-mers they share, which `sets` have joined; `parting` tells of each k-mer, by rank, whether the samples part there. A

@@ -65,7 +65,7 @@ pub struct Finished {
 }
 
 /// What is judged, and with what.
-pub struct Judging<'a> {
+pub(crate) struct Judging<'a> {
     /// What the samples are called.
     pub samples: &'a Samples,
     /// What counting says of the samples.

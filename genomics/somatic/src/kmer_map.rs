@@ -8,7 +8,7 @@ use genuma_kmers::prefetch;
 
 /// An open-addressing table from canonical k-mers to their rank in the list it was built from.
 #[derive(Debug, Default)]
-pub struct KmerMap {
+pub(crate) struct KmerMap {
     filter: Vec<u64>,
     filter_shift: u32,
     /// By rank.

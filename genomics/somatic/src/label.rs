@@ -58,7 +58,7 @@ impl Mates for Starts {
 
 /// Prepares pairs for the count: what is not of the sample's DNA goes, tandem repeats are spelled.
 #[derive(Debug)]
-pub struct Spelling {
+pub(crate) struct Spelling {
     k: u32,
     /// One for each sample.
     trimmers: Vec<Trimmer>,

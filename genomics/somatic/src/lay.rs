@@ -18,7 +18,7 @@ const FEWEST: usize = 2;
 /// Bases of the normal's sequence beyond a junction on which reads are laid too.
 const BEYOND: usize = 250;
 /// Offsets kept of a read on a contig.
-pub const OFFSETS: usize = 4;
+pub(crate) const OFFSETS: usize = 4;
 
 /// A read laid on a contig by its k-mers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ impl Ledger {
     }
 
     /// Adds the lines of another where a stage begins, or behind all where there is none of that name.
-    pub fn insert_before(&mut self, stage: &str, other: &Ledger) {
+    pub(crate) fn insert_before(&mut self, stage: &str, other: &Ledger) {
         let at = self.lines.iter().position(|line| line.stage == stage).unwrap_or(self.lines.len());
         self.lines.splice(at..at, other.lines.iter().cloned());
     }

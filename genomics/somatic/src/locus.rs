@@ -111,7 +111,7 @@ impl Locus {
     }
 
     /// Whether it has too many small changes for each to have a haplotype of its own.
-    pub fn is_crowded(&self) -> bool {
+    pub(crate) fn is_crowded(&self) -> bool {
         let small = |f: &&crate::compare::Finding| matches!(f.change, Change::Allele { .. });
         self.contig.findings.iter().filter(small).count() > haplotype::FEW
     }

@@ -55,12 +55,12 @@ fn neighbours(contig: &Compared) -> Vec<[usize; 2]> {
 }
 
 /// Whether a contig shows neighbouring substitutions.
-pub fn has_neighbours(contig: &Compared) -> bool {
+pub(crate) fn has_neighbours(contig: &Compared) -> bool {
     !neighbours(contig).is_empty()
 }
 
 /// Two neighbouring substitutions by the change they make together, and the molecules of both samples that show them.
-pub type Neighbours = (Change, Shared);
+pub(crate) type Neighbours = (Change, Shared);
 
 /// What the reads of locus `l` say of its neighbouring substitutions.
 pub fn weigh_neighbours(l: usize, loci: &[Locus], pairs: &[Kept], errors: &Errors) -> Vec<Neighbours> {

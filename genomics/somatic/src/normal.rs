@@ -24,7 +24,7 @@ pub struct Normals {
 
 /// A flank of a tumour contig on a normal sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flank {
+pub(crate) struct Flank {
     /// First base and one past the last on the contig.
     pub query: (usize, usize),
     /// Which of [`Normals::seqs`].

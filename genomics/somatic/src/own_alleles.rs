@@ -75,7 +75,7 @@ fn is_drawn(stem: u64) -> bool {
 /// Whether there is anything to [`see`](Gathering::see) at a root: both samples are deep, and it has another extension that is not rare in the normal or clear in
 /// the tumour, or it is drawn. This is asked at each root of a genome, most of which have one extension. `counts` gives those of all extensions.
 #[inline(always)]
-pub fn may_have_two<I: Iterator<Item = [u32; 2]>>(
+pub(crate) fn may_have_two<I: Iterator<Item = [u32; 2]>>(
     stem: u64,
     counts: impl Fn() -> I,
     [normal, tumour]: [u32; 2],

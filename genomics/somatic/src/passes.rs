@@ -20,7 +20,7 @@ pub enum Reads<'a> {
 
 /// What passes go over, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Passes<'a> {
+pub(crate) struct Passes<'a> {
     /// The reads.
     pub reads: Reads<'a>,
     /// How many samples they are of, the normal first.

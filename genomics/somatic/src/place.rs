@@ -41,7 +41,7 @@ pub struct Placed {
     /// What differs.
     pub compared: Compared,
     /// Why its reads are not looked for.
-    pub unworthy: Option<Unworthy>,
+    pub(crate) unworthy: Option<Unworthy>,
 }
 
 /// Places all of them; those are given back that are worth it, and those that are `asked` for.

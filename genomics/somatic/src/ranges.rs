@@ -37,7 +37,7 @@ pub(crate) fn resident(pair: &Kept) -> u64 {
 
 /// Shelves that are being filled.
 #[derive(Debug)]
-pub struct Shelving {
+pub(crate) struct Shelving {
     /// Contigs by place.
     order: Vec<u32>,
     /// Of each shelf one past its last, in `order`.
@@ -220,7 +220,7 @@ impl Ranges {
 
     /// Loci that have their reads, of `pairs`.
     #[cfg(test)]
-    pub fn in_memory(loci: Vec<Locus>, pairs: Vec<Kept>) -> Ranges {
+    pub(crate) fn in_memory(loci: Vec<Locus>, pairs: Vec<Kept>) -> Ranges {
         let none = || Shelves::unnamed(WHAT, Path::new("/"), 0);
         let (order, kept) = ((0..loci.len() as u32).collect(), pairs.len() as u64);
         let recruited = Recruited {
@@ -255,7 +255,7 @@ impl Ranges {
     ///
     /// # Errors
     /// Those of [`Ranges::new`].
-    pub fn lay_on(&mut self, contigs: Vec<Compared>) -> Result<(), Error> {
+    pub(crate) fn lay_on(&mut self, contigs: Vec<Compared>) -> Result<(), Error> {
         self.loci = Ranges::without_reads(contigs, &self.recruited);
         self.lay()
     }
@@ -266,7 +266,7 @@ impl Ranges {
     }
 
     /// The same, to be changed.
-    pub fn loci_mut(&mut self) -> &mut [Locus] {
+    pub(crate) fn loci_mut(&mut self) -> &mut [Locus] {
         &mut self.loci
     }
 

@@ -61,7 +61,7 @@ pub struct Wanted {
     /// Whether it is known that all of them stand once in the genome.
     unique: bool,
     /// Contigs without a k-mer of their own.
-    pub nowhere_unique: u64,
+    pub(crate) nowhere_unique: u64,
     /// Which of the contigs were left out, ascending: in repeats of so many copies that they have no k-mer that stands in few places.
     pub families: Vec<u32>,
 }
@@ -343,7 +343,7 @@ impl Index {
     }
 
     /// Whether a mate carries a recruiting k-mer.
-    pub fn may_recruit(&self, pair: Pair<'_>, looking: &mut Looking, hits: &mut Vec<KmerHit>) -> bool {
+    pub(crate) fn may_recruit(&self, pair: Pair<'_>, looking: &mut Looking, hits: &mut Vec<KmerHit>) -> bool {
         hits.clear();
         pair.mates.iter().any(|mate| {
             self.sought.find(mate.seq, looking, hits);

@@ -19,7 +19,7 @@ const GENERAL: f64 = 20.0;
 
 /// A finding that makes a repeat longer or shorter by whole units.
 #[derive(Debug, Clone)]
-pub struct LengthChange<'a> {
+pub(crate) struct LengthChange<'a> {
     contig: &'a [u8],
     /// Where the repeat lies on the contig.
     pub repeat: Repeat,
@@ -45,12 +45,12 @@ fn unit_of(bases: &[u8]) -> Option<usize> {
 const SLIPPING: usize = 3;
 
 /// Whether finding `f` of a contig takes away or adds whole units where several stand in a row.
-pub fn in_run(contig: &Compared, f: usize) -> bool {
+pub(crate) fn in_run(contig: &Compared, f: usize) -> bool {
     of_units(contig, f).is_some_and(|(repeat, before)| repeat.len().max(before) >= SLIPPING * repeat.unit)
 }
 
 /// The repeat whose length finding `f` of a contig changes, if that is long enough to tell by its length, and the bases it had before.
-pub fn changed_repeat(contig: &Compared, f: usize) -> Option<(Repeat, usize)> {
+pub(crate) fn changed_repeat(contig: &Compared, f: usize) -> Option<(Repeat, usize)> {
     let (repeat, before) = of_units(contig, f)?;
     let long = repeat.len().max(before) / repeat.unit;
     (long >= COPIES[usize::from(repeat.unit > 1)] && before >= repeat.unit).then_some((repeat, before))

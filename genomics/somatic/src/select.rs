@@ -36,7 +36,7 @@ pub struct Pick {
 pub const TOGETHER: u8 = 0;
 
 /// The picks of each k-mer, of picks that are sorted.
-pub fn by_kmer(picks: &[Pick]) -> impl Iterator<Item = &[Pick]> {
+pub(crate) fn by_kmer(picks: &[Pick]) -> impl Iterator<Item = &[Pick]> {
     picks.chunk_by(|a, b| a.kmer == b.kmer)
 }
 
@@ -82,7 +82,7 @@ pub fn beyond_errors(depth: f64) -> f64 {
 }
 
 /// The same of occurrences in bases of quality [`GOOD`] and more: in a repeat fewer suffice.
-pub fn beyond_good_errors(depth: f64) -> f64 {
+pub(crate) fn beyond_good_errors(depth: f64) -> f64 {
     beyond(depth * GOOD_ERROR).max(FEWEST_GOOD)
 }
 
@@ -137,7 +137,7 @@ impl Select {
     }
 
     /// The same under another number.
-    pub fn with_rule(self, rule: u8) -> Select {
+    pub(crate) fn with_rule(self, rule: u8) -> Select {
         Select { rule, ..self }
     }
 
@@ -169,7 +169,7 @@ impl Select {
     }
 
     /// The same of counters of more samples, of which `view` makes those of the normal and of the tumour.
-    pub fn root_of<const S: usize>(
+    pub(crate) fn root_of<const S: usize>(
         &self,
         root: &RootCounters<S>,
         view: impl Fn(&[u32; S]) -> [u32; 2],

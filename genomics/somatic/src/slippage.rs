@@ -392,7 +392,7 @@ impl Repeat {
 
     /// Bases of the repeat that `seq` holds here, in a read that may begin at any of `offsets` of `seq`; `None` when the read does
     /// not show both flanks. One wrong base in each flank and in the repeat is forgiven.
-    pub fn in_read(&self, seq: &[u8], read: &[u8], offsets: &[i32]) -> Option<usize> {
+    pub(crate) fn in_read(&self, seq: &[u8], read: &[u8], offsets: &[i32]) -> Option<usize> {
         let unit = &seq[self.start..self.start + self.unit];
         let left = &seq[self.start.saturating_sub(COMPARED)..self.start];
         let right = &seq[self.end..(self.end + COMPARED).min(seq.len())];

@@ -15,7 +15,7 @@ fn tolerated(len: usize) -> usize {
 /// two for a copy from elsewhere.
 ///
 /// `hits` are those of what [`inserted`] says of each finding, in order.
-pub fn resolve(
+pub(crate) fn resolve(
     findings: Vec<Finding>,
     genome: &Reference,
     hits: &mut impl Iterator<Item = Vec<Hit>>,

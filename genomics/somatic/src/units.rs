@@ -57,7 +57,7 @@ pub struct Places {
 }
 
 /// What contigs are placed with.
-pub struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     /// The reference, if there is one; without it contigs lie nowhere.
     pub genome: Option<&'a Reference>,
     /// Length of the k-mers that recruit.

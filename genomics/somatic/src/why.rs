@@ -215,7 +215,7 @@ impl Why {
     }
 
     /// Which of the picks are of its own, by question.
-    pub fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
+    pub(crate) fn ranks_among(&self, picks: &[Pick]) -> Vec<HashSet<u32>> {
         let kmers: Vec<u64> = by_kmer(picks).map(|same| same[0].kmer).collect();
         let rank = |&r: &u32| kmers.binary_search(&self.kmers[r as usize]).ok().map(|at| at as u32);
         self.asked.iter().map(|asked| asked.own.iter().filter_map(rank).collect()).collect()

@@ -7,7 +7,7 @@ use crate::genotype::{FEWEST_PAIRS, Kind};
 
 /// Why reads are not looked for, in the order in which it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unworthy {
+pub(crate) enum Unworthy {
     /// It shows no change.
     Unchanged,
     /// Its changes rest on poor bases only.

@@ -26,10 +26,10 @@ const SHOWN: u32 = 6;
 /// Bases of the kept side that a mate must show to speak of a junction.
 const OVERLAP: i32 = 4;
 /// Log-odds, in hundredths, from which on a base or a mate says anything.
-pub const SAYS: i32 = 200;
+pub(crate) const SAYS: i32 = 200;
 /// Log-odds, in hundredths, from which on a molecule is counted for an allele; where alleles differ in length two good bases have to speak.
 pub const CLEAR: i32 = 700;
-pub const CLEAR_LENGTH: i32 = 1400;
+pub(crate) const CLEAR_LENGTH: i32 = 1400;
 
 /// Lowest quality of bases that say anything.
 const FITTING: u8 = 15;
@@ -69,7 +69,7 @@ struct Told {
 }
 
 /// What a thread looks with; keeps its memory between pairs.
-pub struct Looker<'a> {
+pub(crate) struct Looker<'a> {
     anchors: &'a Anchors,
     places: &'a [Place],
     weights: [i32; 64],
@@ -101,7 +101,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Whether a mate carries any k-mer that is looked for.
-    pub fn may_tell(&mut self, pair: &Pair<'_>) -> bool {
+    pub(crate) fn may_tell(&mut self, pair: &Pair<'_>) -> bool {
         self.hits.clear();
         pair.mates.iter().any(|mate| {
             self.anchors.sought.find(mate.seq, &mut self.looking, &mut self.hits);

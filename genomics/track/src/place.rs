@@ -35,7 +35,7 @@ pub struct Place {
 }
 
 /// Bases before the cut of the first position that is watched for errors; as many are watched behind it.
-pub const WATCHED: usize = 64;
+pub(crate) const WATCHED: usize = 64;
 
 impl Place {
     /// Whether the change is of as many bases as it takes the place of: then there is one frame.

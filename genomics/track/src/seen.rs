@@ -6,7 +6,7 @@ use genuma_reads::{Pair, dna};
 use genuma_somatic::molecule::{Mates, PREFIX, lot};
 
 /// Wrong bases near a change up to which a pair tells of errors.
-pub const MOST_WRONG: usize = 4;
+pub(crate) const MOST_WRONG: usize = 4;
 /// Pairs of a sample at a place from which it is thinned.
 const DEEP: u32 = 1 << 16;
 /// Bases by which pairs are drawn where a place is thinned.
@@ -107,7 +107,7 @@ pub struct Seen {
     /// Wrong bases there, ascending, as many as `wrongs`.
     pub wrong: [Wrong; MOST_WRONG],
     /// How many wrong bases.
-    pub wrongs: u8,
+    pub(crate) wrongs: u8,
 }
 
 /// How many pairs each place was seen in, counted by all threads: [place][sample].

@@ -1,7 +1,7 @@
 //! What chance makes: tails of counts, intervals of shares.
 
 /// Natural logarithm of the gamma function, for `x` above 0 (Lanczos' series with seven terms).
-pub fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     const C: [f64; 6] = [
         76.180_091_729_471_46,
         -86.505_320_329_416_77,
@@ -16,7 +16,7 @@ pub fn ln_gamma(x: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function: the share of a beta distribution below `x`.
-pub fn beta_below(a: f64, b: f64, x: f64) -> f64 {
+pub(crate) fn beta_below(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
     }

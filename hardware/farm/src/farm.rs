@@ -32,7 +32,7 @@ pub struct Summary {
     /// Masters.
     pub masters: usize,
     /// How often a master slept.
-    pub master_sleeps: u64,
+    pub(crate) master_sleeps: u64,
     /// Each worker, in the order of the seats.
     pub workers: Vec<Worked>,
 }

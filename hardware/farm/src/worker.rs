@@ -86,7 +86,7 @@ pub struct Worked {
     /// Time it spent on them, time it was not running included; only of farms that are [`Farm::timed`].
     pub busy: Option<Duration>,
     /// How often it slept.
-    pub sleeps: u64,
+    pub(crate) sleeps: u64,
 }
 
 /// How a worker works, apart from what it works on.

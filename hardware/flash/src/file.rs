@@ -29,12 +29,12 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 }
 
 /// A file for writing whole pages from page-aligned memory.
-pub fn write_direct(path: &Path) -> io::Result<File> {
+pub(crate) fn write_direct(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().write(true), path)
 }
 
 /// A file for reading whole pages to page-aligned memory.
-pub fn open_direct(path: &Path) -> io::Result<File> {
+pub(crate) fn open_direct(path: &Path) -> io::Result<File> {
     open(OpenOptions::new().read(true), path)
 }
 
@@ -43,7 +43,7 @@ const ASKED: u64 = 16;
 
 /// Whether the kernel's cache has a file of so many pages, one at least, as far as some of them tell: then it is read sooner from there. `file` has to be open for
 /// reading through that cache.
-pub fn is_cached(file: &File, pages: u64) -> bool {
+pub(crate) fn is_cached(file: &File, pages: u64) -> bool {
     let mut page = [0; PAGE];
     let asked = ASKED.min(pages);
     (0..asked).all(|i| {
@@ -55,7 +55,7 @@ pub fn is_cached(file: &File, pages: u64) -> bool {
 }
 
 /// Writes pages from page `first` of the file on.
-pub fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
+pub(crate) fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
     file.write_all_at(bytemuck::cast_slice(pages), first * PAGE as u64)
 }
 
@@ -63,7 +63,7 @@ pub fn write_pages(file: &File, pages: &[Page], first: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn read_pages(path: &Path, file: &File, pages: &mut [Page], first: u64) -> Result<(), Error> {
+pub(crate) fn read_pages(path: &Path, file: &File, pages: &mut [Page], first: u64) -> Result<(), Error> {
     // Page 0 of the file is the header.
     let read = file.read_exact_at(bytemuck::cast_slice_mut(pages), (first + 1) * PAGE as u64);
     read.map_err(|source| Error::Read { path: path.to_path_buf(), part: format::part(first), source })

@@ -91,7 +91,7 @@ impl Layout {
     }
 
     /// The pages of a group.
-    pub fn pages_of(&self, group: u64) -> std::ops::Range<u64> {
+    pub(crate) fn pages_of(&self, group: u64) -> std::ops::Range<u64> {
         group * GROUP..self.pages.min((group + 1) * GROUP)
     }
 
@@ -124,7 +124,7 @@ impl Layout {
 
 /// The blocks of groups that are full or being filled, by several threads if need be. A bit is set whoever sets it, so that the order of keys does not show.
 #[derive(Debug)]
-pub struct Groups {
+pub(crate) struct Groups {
     /// Blocks of a group.
     full: usize,
     /// Of the first groups those that have come; none of those that memory has no room for.
@@ -198,7 +198,7 @@ impl Filling {
 
     /// Adds a key of the page.
     #[inline]
-    pub fn add_one(&mut self, key: u64) {
+    pub(crate) fn add_one(&mut self, key: u64) {
         let (hash, all) = (hash(key), self.blocks.len());
         if let Some(block) = self.blocks.get_mut(below(hash, all)) {
             block.add(hash);

@@ -89,7 +89,7 @@ impl Shape {
     }
 
     /// Entries in page `page`, counted from 0, of a table of so many.
-    pub fn in_page(&self, page: u64, entries: u64) -> usize {
+    pub(crate) fn in_page(&self, page: u64, entries: u64) -> usize {
         let before = page * self.per_page as u64;
         (entries - before).min(self.per_page as u64) as usize
     }
@@ -100,7 +100,7 @@ impl Shape {
     }
 
     /// The value of an entry of a page.
-    pub fn value_of<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
+    pub(crate) fn value_of<'p>(&self, page: &'p Page, entry: usize) -> &'p [u8] {
         let start = self.per_page * KEY + entry * self.value;
         &page.0[start..start + self.value]
     }
@@ -112,7 +112,7 @@ impl Shape {
 
     /// Writes entries that follow one another into a page, from entry `first` on.
     #[inline]
-    pub fn put_all(&self, page: &mut Page, first: usize, keys: &[u64], values: &[u8]) {
+    pub(crate) fn put_all(&self, page: &mut Page, first: usize, keys: &[u64], values: &[u8]) {
         let bytes: &[u8] = bytemuck::cast_slice(keys);
         page.0[first * KEY..][..bytes.len()].copy_from_slice(bytes);
         page.0[self.per_page * KEY + first * self.value..][..values.len()].copy_from_slice(values);
@@ -167,7 +167,7 @@ pub struct Header {
     /// Blocks of the filter.
     pub filter: Section,
     /// How many of them there are for each page; `None` in a table of the version before.
-    pub filter_each: Option<u64>,
+    pub(crate) filter_each: Option<u64>,
     /// Keys, then values of the hot entries.
     pub hot: Section,
     /// What the caller wants to find again.
@@ -176,7 +176,7 @@ pub struct Header {
 
 /// Why a first page is not understood.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub(crate) enum Misfit {
     /// It is no table.
     Magic,
     /// It is one of this version.

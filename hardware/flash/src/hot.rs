@@ -17,7 +17,7 @@ struct Candidate {
 
 /// Keeps the entries of the largest weights, among equal ones those of the smaller keys, in a bounded memory.
 #[derive(Debug)]
-pub struct Chooser {
+pub(crate) struct Chooser {
     wanted: usize,
     value: usize,
     candidates: Vec<Candidate>,
@@ -53,7 +53,7 @@ impl Chooser {
 
     /// Offers an entry. Keys have to rise. A weight of 0 is never chosen.
     #[inline]
-    pub fn offer(&mut self, key: u64, value: &[u8], weight: u64) {
+    pub(crate) fn offer(&mut self, key: u64, value: &[u8], weight: u64) {
         if weight > self.too_small && self.wanted > 0 {
             self.keep(key, value, weight);
         }

@@ -150,7 +150,7 @@ impl Sink {
     }
 
     /// Its number in the file.
-    pub fn page_number(&self) -> u64 {
+    pub(crate) fn page_number(&self) -> u64 {
         self.before + self.full as u64
     }
 
@@ -158,7 +158,7 @@ impl Sink {
     ///
     /// # Errors
     /// The disk is full or refuses.
-    pub fn next_page(&mut self) -> Result<(), Error> {
+    pub(crate) fn next_page(&mut self) -> Result<(), Error> {
         self.full += 1;
         if self.full == self.buffer.len() { self.hand_over() } else { Ok(()) }
     }
@@ -248,7 +248,7 @@ impl Sink {
     ///
     /// # Errors
     /// The disk is full or refuses.
-    pub fn end_part(&mut self, part: &Part) -> Result<Section, Error> {
+    pub(crate) fn end_part(&mut self, part: &Part) -> Result<Section, Error> {
         if !part.bytes.is_multiple_of(PAGE as u64) {
             self.next_page()?;
         }

@@ -54,7 +54,7 @@ pub struct Described {
     /// Whether it changes 64-bit words atomically, which counting needs.
     pub atomics: bool,
     /// Its place on the PCI bus.
-    pub pci: Option<String>,
+    pub(crate) pci: Option<String>,
     /// The NUMA node on which it hangs.
     pub node: Option<u32>,
     /// By which the library knows it: good in this process only.

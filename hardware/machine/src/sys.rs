@@ -48,21 +48,21 @@ pub struct Policy {
 
 /// Mode of a memory policy, with its flags: `MPOL_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mode(c_int);
+pub(crate) struct Mode(c_int);
 
 impl Mode {
     /// One node before all others.
-    pub const PREFERRED: Mode = Mode(1);
+    pub(crate) const PREFERRED: Mode = Mode(1);
     /// These nodes and no other.
-    pub const BIND: Mode = Mode(2);
+    pub(crate) const BIND: Mode = Mode(2);
     /// These nodes in turn.
-    pub const INTERLEAVE: Mode = Mode(3);
+    pub(crate) const INTERLEAVE: Mode = Mode(3);
     /// The node of the thread that touches the page.
     pub const LOCAL: Mode = Mode(4);
     /// These nodes before all others, since Linux 5.15.
-    pub const PREFERRED_MANY: Mode = Mode(5);
+    pub(crate) const PREFERRED_MANY: Mode = Mode(5);
     /// These nodes in turn, each as often as its weight says, since Linux 6.9.
-    pub const WEIGHTED_INTERLEAVE: Mode = Mode(6);
+    pub(crate) const WEIGHTED_INTERLEAVE: Mode = Mode(6);
 
     /// Whether one page after the other comes from another node. The bits above say how nodes are numbered.
     pub fn spreads(self) -> bool {
@@ -114,7 +114,7 @@ pub fn page() -> usize {
 }
 
 /// Sets this thread's policy for memory that has none of its own.
-pub fn set_policy(policy: &Policy) -> io::Result<()> {
+pub(crate) fn set_policy(policy: &Policy) -> io::Result<()> {
     let words = mask(&policy.nodes, NODES)?;
     // The kernel reads one bit less than it is told.
     let (pointer, bits) =
@@ -136,7 +136,7 @@ pub fn policy() -> io::Result<Policy> {
 }
 
 /// Lets the calling thread run on `cpus` only.
-pub fn set_affinity(cpus: &IdSet) -> io::Result<()> {
+pub(crate) fn set_affinity(cpus: &IdSet) -> io::Result<()> {
     let words = mask(cpus, CPUS)?;
     // SAFETY: the mask is as long as said and only read; 0 is the calling thread.
     checked(c_long::from(unsafe { libc::sched_setaffinity(0, CPUS / 8, words.as_ptr().cast()) })).map(drop)
@@ -173,7 +173,7 @@ pub fn cpu() -> u32 {
 }
 
 /// The CPU and the node this runs on, as the kernel says.
-pub fn cpu_and_node() -> io::Result<(u32, u32)> {
+pub(crate) fn cpu_and_node() -> io::Result<(u32, u32)> {
     let (mut cpu, mut node) = (0_u32, 0_u32);
     // SAFETY: both numbers are ours to write; the third argument is unused since Linux 2.6.24.
     checked(unsafe {
@@ -316,7 +316,7 @@ impl Region {
 
     /// Faults the pages of `range` (bytes, whole pages) in, with their content kept. Base pages only touch where the kernel is older than
     /// 5.14; there a lack of memory ends the process instead of being an error.
-    pub fn populate(&self, range: Range<usize>) -> io::Result<()> {
+    pub(crate) fn populate(&self, range: Range<usize>) -> io::Result<()> {
         assert!(range.start <= range.end && range.end <= self.bytes);
         let start = self.start.as_ptr().wrapping_add(range.start);
         loop {

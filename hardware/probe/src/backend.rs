@@ -42,9 +42,9 @@ pub trait Backend {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnderLoad {
     /// GB/s of all injectors together; 0 when they rest.
-    pub injected_gbs: f64,
+    pub(crate) injected_gbs: f64,
     /// ns a load of the thread that chases.
-    pub load_ns: f64,
+    pub(crate) load_ns: f64,
 }
 
 /// Why a job was not done.

@@ -19,11 +19,11 @@ pub struct Model {
     /// Bytes and ns of each cache, nearest first.
     pub caches: Vec<(u64, f64)>,
     /// ns of local DRAM.
-    pub dram_ns: f64,
+    pub(crate) dram_ns: f64,
     /// GB/s of a thread on local memory.
-    pub thread_gbs: f64,
+    pub(crate) thread_gbs: f64,
     /// GB/s of a node's memory.
-    pub node_gbs: f64,
+    pub(crate) node_gbs: f64,
     /// Seconds that each job takes.
     pub job_s: f64,
     clock_s: f64,

@@ -45,9 +45,9 @@ pub struct ThreadRow {
     /// Its node.
     pub node: u32,
     /// CPU the thread ran on (`getcpu`).
-    pub found_cpu: u32,
+    pub(crate) found_cpu: u32,
     /// Node it ran on (`getcpu`).
-    pub found_node: u32,
+    pub(crate) found_node: u32,
     /// How it came out.
     pub outcome: Outcome,
     /// Why it was not pinned; absent when it was.

@@ -1,7 +1,7 @@
 //! The simplex search of Nelder and Mead (1965), with their coefficients.
 
 /// Where `cost` is least near `start`: the cost and the place.
-pub fn minimise(cost: &dyn Fn(&[f64]) -> f64, start: &[f64]) -> (f64, Vec<f64>) {
+pub(crate) fn minimise(cost: &dyn Fn(&[f64]) -> f64, start: &[f64]) -> (f64, Vec<f64>) {
     let mut found = search(cost, start, STEP);
     // A simplex may fold up before it is there.
     for _ in 0..RESTARTS {

@@ -18,13 +18,13 @@ pub struct Machine {
     /// GB/s of a node's threads together, from CPUs of the first index to memory of the second.
     pub bandwidth_gbs: Vec<Vec<f64>>,
     /// What a core's second thread adds to the first one's work, 0 to 1.
-    pub thread_gain: f64,
+    pub(crate) thread_gain: f64,
     /// Work of a core alone, relative to the machine for which an application's CPU seconds hold.
     pub speed: f64,
     /// GB/s at which one thread copies a file that the kernel has in memory.
     pub load_gbs: f64,
     /// GB/s of the disk.
-    pub disk_gbs: f64,
+    pub(crate) disk_gbs: f64,
 }
 
 /// A node's cores and memory.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// What serves one thread at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Station {
+pub(crate) enum Station {
     /// The memory of a node.
     Bank(usize),
     /// The way to a node's memory from another node's CPUs.
@@ -19,9 +19,9 @@ pub struct Class {
     /// How many; a mean may be no whole number.
     pub threads: f64,
     /// Seconds that a read takes a thread where it never waits for another.
-    pub think: f64,
+    pub(crate) think: f64,
     /// Seconds of service that a read needs at each station.
-    pub visits: Vec<(Station, f64)>,
+    pub(crate) visits: Vec<(Station, f64)>,
 }
 
 /// Reads a second of all classes together.

@@ -28,7 +28,7 @@ pub(super) struct Sketch {
     pub threads: Threads,
     pub output: Output,
     /// Whether an operand comes before all options.
-    pub operand_leads: bool,
+    pub(crate) operand_leads: bool,
     pub index: Option<OsString>,
     /// Operands seen between index and reads.
     between: usize,

@@ -10,7 +10,7 @@ use crate::pilot::{Candidate, Rules, rank};
 use crate::strategy::Strategy;
 
 /// How often each case is raced, with another seed each time.
-pub const RACES: u64 = 1000;
+pub(crate) const RACES: u64 = 1000;
 
 /// A case, judged with lessons from the other server.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub struct Report {
     /// Every case, by server learnt on, aligner and data set.
     pub judged: Vec<Judged>,
     /// Plain runs with fewer threads: server learnt on, then measured over predicted seconds, by rising ratio.
-    pub fewer_threads: Vec<(String, Vec<f64>)>,
+    pub(crate) fewer_threads: Vec<(String, Vec<f64>)>,
     /// What the races were held by.
     pub rules: Rules,
 }

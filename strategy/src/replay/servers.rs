@@ -64,7 +64,7 @@ fn described(name: &str, nodes: Vec<Node>, pair: impl Fn(usize, usize) -> Pair, 
 }
 
 /// Index and reads: lenis2017, table 1 and section 6.
-pub fn workload(aligner: &str, dataset: &str) -> Option<Workload> {
+pub(crate) fn workload(aligner: &str, dataset: &str) -> Option<Workload> {
     let index_bytes = match aligner {
         "bowtie2" => 3_900_000_000,
         "bwa-mem" => 5_100_000_000,

@@ -114,7 +114,7 @@ impl Desk {
     }
 
     /// The process at `seat` lives.
-    pub fn enlist(&self, seat: usize, process: u32) {
+    pub(crate) fn enlist(&self, seat: usize, process: u32) {
         let mut state = self.state();
         state.lives[seat].process = Some(process);
         if state.stopped {
@@ -198,7 +198,7 @@ impl Desk {
     }
 
     /// Batches whose records the process at `seat` owes.
-    pub fn owed(&self, seat: usize) -> Vec<Arc<Batch>> {
+    pub(crate) fn owed(&self, seat: usize) -> Vec<Arc<Batch>> {
         self.state().lives[seat].owed.values().cloned().collect()
     }
 
@@ -208,7 +208,7 @@ impl Desk {
     }
 
     /// A new process at `seat`: it gets first what the one before owed.
-    pub fn revive(&self, seat: usize) {
+    pub(crate) fn revive(&self, seat: usize) {
         let life = &mut self.state().lives[seat];
         let owed = std::mem::take(&mut life.owed).into_values().collect();
         *life = Life { again: owed, ..Life::default() };
@@ -225,7 +225,7 @@ impl Desk {
 
     /// Records of `batch` from the process at `seat`; `ended` when they are its last. Waits while too many records wait, unless those
     /// waited for must come from here.
-    pub fn deliver(&self, seat: usize, batch: &Batch, records: Vec<u8>, ended: bool) {
+    pub(crate) fn deliver(&self, seat: usize, batch: &Batch, records: Vec<u8>, ended: bool) {
         let mut state = self.state();
         loop {
             let turn = state.turn == batch.number;

@@ -8,7 +8,7 @@ use crate::report::markup::{duration, escape, figure};
 use crate::report::plot::Key;
 
 /// What is drawn.
-pub const KEYS: [Key<'static>; 2] =
+pub(crate) const KEYS: [Key<'static>; 2] =
     [Key { style: "predicted", name: "predicted" }, Key { style: "measured", name: "measured on a sample" }];
 
 const WIDTH: f64 = 900.0;
@@ -28,7 +28,7 @@ struct Bar {
 }
 
 /// All candidates, by predicted time.
-pub fn chart(advice: &Advice) -> String {
+pub(crate) fn chart(advice: &Advice) -> String {
     let rows: Vec<(String, bool, Vec<Bar>)> = advice
         .considered
         .iter()

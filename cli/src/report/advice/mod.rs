@@ -3,7 +3,7 @@
 mod bars;
 #[cfg(test)]
 mod tests;
-pub mod words;
+pub(crate) mod words;
 
 use std::fmt::Write;
 
@@ -18,23 +18,23 @@ use super::plot;
 
 /// A command on a machine, and what is known of both.
 #[derive(Debug, Serialize)]
-pub struct Case {
+pub(crate) struct Case {
     /// The aligner's name.
-    pub aligner: String,
+    pub(crate) aligner: String,
     /// The command as it was given.
-    pub command: String,
+    pub(crate) command: String,
     /// Threads of all instances together.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Where the machine's numbers are from, in words.
-    pub source: String,
+    pub(crate) source: String,
     /// The machine.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
     /// The run, before any trial.
-    pub application: Application,
+    pub(crate) application: Application,
 }
 
 /// The page, complete. There is no script in it.
-pub fn render(case: &Case, advice: &Advice) -> String {
+pub(crate) fn render(case: &Case, advice: &Advice) -> String {
     fill(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "made_by" => format!("genuma {}", env!("CARGO_PKG_VERSION")),

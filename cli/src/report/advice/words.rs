@@ -8,7 +8,7 @@ use genuma_strategy::advisor::{Advice, Considered, Stopped};
 use super::Case;
 
 /// What was found, as text: a line on the case, a table, the decision.
-pub fn table(case: &Case, advice: &Advice) -> String {
+pub(crate) fn table(case: &Case, advice: &Advice) -> String {
     let mut text = String::new();
     let app = &case.application;
     let nodes = case.machine.nodes.len();
@@ -50,7 +50,7 @@ pub fn table(case: &Case, advice: &Advice) -> String {
 }
 
 /// What is held of a strategy, in a few words.
-pub fn verdict(advice: &Advice, one: &Considered) -> String {
+pub(crate) fn verdict(advice: &Advice, one: &Considered) -> String {
     let plain = advice.considered.iter().find(|other| other.strategy == Strategy::PLAIN);
     if one.strategy == advice.strategy {
         return if one.strategy == Strategy::PLAIN { "advised: do nothing" } else { "advised" }.to_owned();
@@ -67,7 +67,7 @@ pub fn verdict(advice: &Advice, one: &Considered) -> String {
 }
 
 /// How the trials went.
-pub fn trials(advice: &Advice) -> String {
+pub(crate) fn trials(advice: &Advice) -> String {
     let spent = format!("{} s of {} s allowed", seconds(advice.spent_s), seconds(advice.budget_s));
     let n = advice.trials();
     let trials = format!("{n} trial{}", if n == 1 { "" } else { "s" });
@@ -86,7 +86,7 @@ pub fn trials(advice: &Advice) -> String {
 }
 
 /// What to do, and what it is worth.
-pub fn decision(advice: &Advice) -> String {
+pub(crate) fn decision(advice: &Advice) -> String {
     let verdict = &advice.verdict;
     let interval = format!("{} to {} in 19 of 20 cases", factor(verdict.low), factor(verdict.high));
     if advice.strategy == Strategy::PLAIN {
@@ -118,7 +118,7 @@ pub fn decision(advice: &Advice) -> String {
 }
 
 /// Why `genuma run` takes what it takes, for a log.
-pub fn short(case: &Case, advice: &Advice) -> String {
+pub(crate) fn short(case: &Case, advice: &Advice) -> String {
     let by = match (advice.trials(), advice.stopped) {
         (0, Stopped::TooShort) => "the run is too short for trials, so by the model alone".to_owned(),
         (0, _) => "by the model alone".to_owned(),

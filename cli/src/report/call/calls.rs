@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 use crate::report::markup::{escape, grouped};
 
 /// Most rows of the table. The VCF has all calls.
-pub const MOST_ROWS: usize = 10_000;
+pub(crate) const MOST_ROWS: usize = 10_000;
 /// Most pictures embedded.
-pub const MOST_PICTURES: usize = 2_000;
+pub(crate) const MOST_PICTURES: usize = 2_000;
 
 /// What the page shows of the calls.
-pub struct Shown {
+pub(crate) struct Shown {
     /// Table rows, by position.
-    pub rows: String,
+    pub(crate) rows: String,
     /// Pictures by the number of their row, JSON.
-    pub pictures: String,
+    pub(crate) pictures: String,
     /// Calls that the table leaves out.
-    pub rows_left_out: usize,
+    pub(crate) rows_left_out: usize,
     /// Calls in the table without a picture because there are too many.
-    pub pictures_left_out: usize,
+    pub(crate) pictures_left_out: usize,
 }
 
 /// Calls by index, PASS before filtered, the surest first.
@@ -46,7 +46,7 @@ pub fn with_pictures(calls: &[Reported]) -> Vec<usize> {
 }
 
 /// Writes the rows of the best calls, PASS before filtered, and the pictures of the best of them.
-pub fn show(outcome: &Outcome) -> Shown {
+pub(crate) fn show(outcome: &Outcome) -> Shown {
     let calls = &outcome.calls;
     let (mut best, drawn) = (best(calls), with_pictures(calls));
     best.truncate(MOST_ROWS);

@@ -9,7 +9,7 @@ use crate::report::markup::{counted, escape, grouped, short};
 use crate::report::plot::{self, Axis, Bar, Field, Key, SMALL, figure};
 
 /// The classes in the order they are shown.
-pub const CLASSES: [Class; 8] =
+pub(crate) const CLASSES: [Class; 8] =
     [Class::Snv, Class::Mnv, Class::Indel, Class::Del, Class::Ins, Class::Dup, Class::Inv, Class::Bnd];
 
 /// Classes of the samples in the style sheet.
@@ -30,7 +30,7 @@ fn key(class: Class) -> Key<'static> {
 }
 
 /// The plots of a call.
-pub fn charts(outcome: &Outcome) -> String {
+pub(crate) fn charts(outcome: &Outcome) -> String {
     let calls = &outcome.calls;
     [
         spectrum(outcome),

@@ -12,7 +12,7 @@ const MOST: usize = 5;
 const REPEATS: [(u8, u8); 6] = [(1, 8), (1, 12), (1, 16), (1, 20), (2, 8), (2, 12)];
 
 /// Lines of a definition list.
-pub fn lines(learned: &Learned, samples: &[String]) -> String {
+pub(crate) fn lines(learned: &Learned, samples: &[String]) -> String {
     let mut html = String::new();
     let mut line = |name: &str, parts: Vec<String>| {
         let parts = if parts.is_empty() { "too few to tell".to_owned() } else { parts.join("; ") };

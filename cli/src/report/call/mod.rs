@@ -24,7 +24,7 @@ pub use calls::with_pictures;
 use charts::CLASSES;
 
 /// The page, complete: style, plots, table and the pictures of the reads.
-pub fn render(outcome: &Outcome) -> String {
+pub(crate) fn render(outcome: &Outcome) -> String {
     let shown = calls::show(outcome);
     fill(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),

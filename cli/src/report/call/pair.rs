@@ -40,7 +40,7 @@ fn mark(level: Level) -> String {
 }
 
 /// Whether the pair can be trusted, in a line, and why, in a line each; of several tumours each.
-pub fn verdict(outcome: &Outcome) -> String {
+pub(crate) fn verdict(outcome: &Outcome) -> String {
     let mut html = String::new();
     if let [first, ..] = super::tumours(outcome) {
         let _ = write!(html, r#"<p class="note">{}</p>"#, escape(first));
@@ -110,7 +110,7 @@ fn or_untold(found: Option<Estimate>, write: fn(Estimate) -> String, why: &str) 
 }
 
 /// All facts, as rows of a table: of several tumours those of the first, of which alone contigs and what is screened for are told, and then of each other.
-pub fn facts(outcome: &Outcome) -> String {
+pub(crate) fn facts(outcome: &Outcome) -> String {
     let mut rows = Rows::default();
     if let [first, ..] = super::tumours(outcome) {
         rows.group(&format!("Normal and {}", escape(first)));

@@ -20,7 +20,7 @@ const MATES: [[Key<'static>; 2]; 2] = [
 const HALF: Size = Size { width: 340.0, height: 220.0, left: 68.0, right: 20.0, top: 10.0, bottom: 46.0 };
 
 /// All of both samples, side by side.
-pub fn pictures(outcome: &Outcome) -> String {
+pub(crate) fn pictures(outcome: &Outcome) -> String {
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
     [by_gc(outcome), inserts(libraries), errors(libraries), qualities(libraries), contigs(outcome)].concat()
 }
@@ -44,7 +44,7 @@ const SIXTH: Size = Size { width: 210.0, height: 190.0, left: 34.0, right: 4.0, 
 const SUBSTITUTIONS: [&str; 6] = ["s1", "s2", "s3", "s4", "s5", "s6"];
 
 /// The mutational spectrum: substitutions by the bases beside them.
-pub fn spectrum(outcome: &Outcome) -> String {
+pub(crate) fn spectrum(outcome: &Outcome) -> String {
     let counts = &outcome.portrait.spectrum;
     let all: u64 = counts.iter().sum();
     if all == 0 || counts.len() != 96 {

@@ -70,7 +70,7 @@ fn learned() -> Learned {
     }
 }
 
-pub fn outcome(calls: Vec<Reported>) -> Outcome {
+pub(crate) fn outcome(calls: Vec<Reported>) -> Outcome {
     let spectrum: Vec<u64> =
         (0..200u64).map(|m| if m < 4 { 9000 >> m } else { 2000 / (1 + m.abs_diff(30)) }).collect();
     let unit = |name: &str| UnitCost {
@@ -112,7 +112,7 @@ fn estimate(value: f64) -> Estimate {
 }
 
 /// A pair that nothing speaks against.
-pub fn pair() -> PairFacts {
+pub(crate) fn pair() -> PairFacts {
     let foreign =
         Some(Contamination { share: Estimate { value: 0.004, low: 0.0, high: 0.008 }, sites: 900_000 });
     let covered = || Covered {

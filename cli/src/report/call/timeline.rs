@@ -17,7 +17,7 @@ const WRITTEN: Key<'static> = Key { style: "written", name: "Written" };
 const POINTS: usize = 300;
 
 /// The plots, or nothing of a call that was too short for any.
-pub fn plots(timeline: &Timeline) -> String {
+pub(crate) fn plots(timeline: &Timeline) -> String {
     let samples = &timeline.samples;
     let Some(end) = samples.last().map(|last| last.s).filter(|&s| s > 0.0 && samples.len() > 2) else {
         return String::new();

@@ -12,7 +12,7 @@ use super::words::{percent, share};
 
 /// How a fact is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// Nothing to do.
     Good,
     /// There is too little to tell.
@@ -25,12 +25,12 @@ pub enum Level {
 
 /// One fact, and what it means.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    pub level: Level,
+pub(crate) struct Finding {
+    pub(crate) level: Level,
     /// What it is about.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
     /// A sentence or two, as text.
-    pub says: String,
+    pub(crate) says: String,
 }
 
 /// Share of another person's DNA from which one looks, and from which calls are not to be trusted even at the lower end of the interval: an allele of another
@@ -59,7 +59,7 @@ const FEWEST_WRONG: f64 = 20.0;
 const PURITY: f64 = 0.2;
 
 /// Everything that is told, in the order that it is read.
-pub fn findings(outcome: &Outcome) -> Vec<Finding> {
+pub(crate) fn findings(outcome: &Outcome) -> Vec<Finding> {
     let pair = outcome.portrait.pair.as_ref();
     let libraries = [&outcome.libraries.normal, &outcome.libraries.tumor];
     vec![
@@ -75,7 +75,7 @@ pub fn findings(outcome: &Outcome) -> Vec<Finding> {
 }
 
 /// All of it in a sentence. Calls can be good where a fact cannot be told, but not where nobody knows whether the samples are a pair.
-pub fn together(findings: &[Finding]) -> (Level, &'static str) {
+pub(crate) fn together(findings: &[Finding]) -> (Level, &'static str) {
     let worst = findings.iter().map(|f| f.level).filter(|&level| level != Level::Untold).max();
     let person = findings.first().map_or(Level::Untold, |f| f.level);
     match worst {
@@ -152,7 +152,7 @@ fn is_pair(pair: Option<&PairFacts>) -> bool {
 }
 
 /// Why there is nothing of how much of a sample is another person's.
-pub fn why_no_contamination(pair: Option<&PairFacts>) -> &'static str {
+pub(crate) fn why_no_contamination(pair: Option<&PairFacts>) -> &'static str {
     match pair {
         None => "the samples were not compared",
         Some(pair) if !pair.identity.is_pair() => "the samples are not of one person",
@@ -162,7 +162,7 @@ pub fn why_no_contamination(pair: Option<&PairFacts>) -> &'static str {
 }
 
 /// Why there is nothing of how pure the tumour is.
-pub fn why_no_purity(pair: Option<&PairFacts>) -> String {
+pub(crate) fn why_no_purity(pair: Option<&PairFacts>) -> String {
     match pair.map(|pair| (pair.identity.is_pair(), pair.tumour.as_ref())) {
         None => "the samples were not compared".into(),
         Some((false, _)) => "the samples are not of one person".into(),
@@ -227,7 +227,7 @@ fn contamination(pair: Option<&PairFacts>, sample: usize, burden: Option<Estimat
 }
 
 /// Why tumour in the normal is not told, where nothing else is known.
-pub const FEW_CHANGES: &str = "too few clear changes";
+pub(crate) const FEW_CHANGES: &str = "too few clear changes";
 
 fn tumour_in_normal(pair: Option<&PairFacts>, portrait: &Portrait) -> Finding {
     const ABOUT: &str = "Tumour in the normal";
@@ -344,7 +344,7 @@ fn copies(libraries: [&Library; 2]) -> Finding {
 }
 
 /// The substitution that a sample has much more often than others, and how many times the median of all.
-pub fn damaged(pair: &PairFacts, sample: usize) -> Option<(usize, f64)> {
+pub(crate) fn damaged(pair: &PairFacts, sample: usize) -> Option<(usize, f64)> {
     let wrong = pair.wrong[sample]?;
     let mut sorted = wrong;
     sorted.sort_by(f64::total_cmp);

@@ -8,7 +8,7 @@ fn digits(size: f64) -> usize {
 }
 
 /// A share as `1.3 %`.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     format!("{percent:.0$}\u{a0}%", digits(percent))
 }
@@ -26,12 +26,12 @@ fn with_ends(found: Estimate, unit: &str) -> String {
 }
 
 /// A share as `1.3 % (0.2–2.2)`.
-pub fn share(found: Estimate) -> String {
+pub(crate) fn share(found: Estimate) -> String {
     with_ends(found.times(100.0), "\u{a0}%")
 }
 
 /// A number as `2.1 (1.9–2.2)`.
-pub fn number(found: Estimate) -> String {
+pub(crate) fn number(found: Estimate) -> String {
     with_ends(found, "")
 }
 

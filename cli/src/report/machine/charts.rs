@@ -19,7 +19,7 @@ const BARS: (f64, f64) = (148.0, 92.0);
 const MOST_LINES: usize = 6;
 
 /// `105 ns, ± 1.2, 9 repetitions`.
-pub fn told(m: &Measured, unit: &str) -> String {
+pub(crate) fn told(m: &Measured, unit: &str) -> String {
     format!(
         "{} {unit} ± {}, {}",
         number(m.median),
@@ -33,7 +33,7 @@ fn point(x: f64, m: &Measured, unit: &str, at: String) -> Point {
 }
 
 /// A figure that says why it is empty.
-pub fn absent(title: &str, why: &str) -> String {
+pub(crate) fn absent(title: &str, why: &str) -> String {
     figure(title, why, &[], "")
 }
 
@@ -50,7 +50,7 @@ fn round(n: f64, up: bool) -> f64 {
 }
 
 /// Latency against the size of what is chased over.
-pub fn staircase(profile: &MachineProfile) -> String {
+pub(crate) fn staircase(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let curves = f.staircases();
     let all = || curves.iter().flat_map(|c| &c.points).filter(|p| p.bytes > 0 && p.latency.median > 0.0);
@@ -146,7 +146,7 @@ fn capacities(profile: &MachineProfile, node: u32) -> Vec<(String, u64)> {
 }
 
 /// Bandwidth entries of the first node that was measured on its own memory.
-pub fn at_home(f: Findings<'_>) -> (u32, Vec<&Bandwidth>) {
+pub(crate) fn at_home(f: Findings<'_>) -> (u32, Vec<&Bandwidth>) {
     let own = |b: &&Bandwidth| b.cpu_node.is_some_and(|node| b.memory == Spot::Node(node));
     let all = &f.0.bandwidth;
     let Some(node) = all.iter().filter(own).filter_map(|b| b.cpu_node).min() else { return (0, Vec::new()) };
@@ -154,7 +154,7 @@ pub fn at_home(f: Findings<'_>) -> (u32, Vec<&Bandwidth>) {
 }
 
 /// One node's bandwidth by kernel: one thread, and the most that any number of its threads reach.
-pub fn kernels(profile: &MachineProfile) -> String {
+pub(crate) fn kernels(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let (node, entries) = at_home(f);
     let kernels: BTreeSet<Kernel> = entries.iter().map(|b| b.kernel).collect();
@@ -199,7 +199,7 @@ pub fn kernels(profile: &MachineProfile) -> String {
 }
 
 /// One node's bandwidth against the number of its threads.
-pub fn by_threads(profile: &MachineProfile) -> String {
+pub(crate) fn by_threads(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let (node, entries) = at_home(f);
     let kernels = [Kernel::Read, Kernel::Triad, Kernel::CopyNt, Kernel::Write, Kernel::Random, Kernel::Copy];
@@ -264,7 +264,7 @@ fn axis_number(n: f64) -> String {
 }
 
 /// The whole machine's bandwidth by where memory lies, each at the most threads measured.
-pub fn spots(profile: &MachineProfile) -> String {
+pub(crate) fn spots(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let Some(kernel) = f.kernel() else { return String::new() };
     let threads = f.rates().filter(|r| r.kernel == kernel && r.cpu_node.is_none()).map(|r| r.threads).max();
@@ -309,7 +309,7 @@ fn short_spot(spot: &Spot) -> String {
 }
 
 /// Latency of one thread against the traffic of others.
-pub fn loaded(profile: &MachineProfile) -> String {
+pub(crate) fn loaded(profile: &MachineProfile) -> String {
     let mut curves: Vec<&LoadedCurve> = profile.loaded.iter().filter(|c| c.points.len() > 1).collect();
     // The first node's own memory first, then what is farther.
     curves.sort_by_key(|c| (c.cpu_node, c.cpu_node != c.memory_node, c.memory_node));
@@ -364,7 +364,7 @@ pub fn loaded(profile: &MachineProfile) -> String {
 }
 
 /// Total and per-thread bandwidth as threads join: one node's memory against spread memory.
-pub fn contention(profile: &MachineProfile) -> String {
+pub(crate) fn contention(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let all = f.contention();
     let pages = all.iter().map(|c| c.pages).max();

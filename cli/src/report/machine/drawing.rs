@@ -24,7 +24,7 @@ struct Core<'a> {
 }
 
 /// The drawings, one after the other.
-pub fn drawing(topology: &Topology) -> String {
+pub(crate) fn drawing(topology: &Topology) -> String {
     houses(topology).iter().map(|(name, nodes)| house(topology, name, nodes)).collect()
 }
 
@@ -114,7 +114,7 @@ fn cell(cores: usize) -> f64 {
 }
 
 /// Whether there is room for numbers in a node's cores.
-pub fn numbered(topology: &Topology, node: &Node) -> bool {
+pub(crate) fn numbered(topology: &Topology, node: &Node) -> bool {
     !node.cpus.is_empty() && cell(cores(topology, node).len()) >= NUMBERED
 }
 

@@ -9,15 +9,15 @@ use crate::report::markup::counted;
 
 /// The smallest, middle and largest of several quantities.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Range {
-    pub low: f64,
-    pub middle: f64,
-    pub high: f64,
+pub(crate) struct Range {
+    pub(crate) low: f64,
+    pub(crate) middle: f64,
+    pub(crate) high: f64,
 }
 
 impl Range {
     /// The range of what is given. What is not positive was not measured; nothing has no range.
-    pub fn of(values: impl Iterator<Item = f64>) -> Option<Range> {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Range> {
         let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
         sorted.sort_by(f64::total_cmp);
         let (low, high) = (*sorted.first()?, *sorted.last()?);
@@ -28,30 +28,30 @@ impl Range {
 
 /// Bandwidth of some threads, wherever in the profile it stands.
 #[derive(Debug, Clone)]
-pub struct Rate<'a> {
-    pub kernel: Kernel,
+pub(crate) struct Rate<'a> {
+    pub(crate) kernel: Kernel,
     /// The threads' node; absent when they are on several, or when the profile does not say.
-    pub cpu_node: Option<u32>,
-    pub memory: &'a Spot,
-    pub threads: u32,
-    pub total: Measured,
+    pub(crate) cpu_node: Option<u32>,
+    pub(crate) memory: &'a Spot,
+    pub(crate) threads: u32,
+    pub(crate) total: Measured,
 }
 
 /// What huge pages do for the latency of local memory.
 #[derive(Debug, Clone, Copy)]
-pub struct HugeGain {
-    pub base: Measured,
-    pub huge: Measured,
+pub(crate) struct HugeGain {
+    pub(crate) base: Measured,
+    pub(crate) huge: Measured,
 }
 
 impl HugeGain {
     /// The part of the latency that goes away; negative when huge pages are slower.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         1.0 - self.huge.median / self.base.median
     }
 
     /// Whether the difference is larger than both spreads together and than one in thirty.
-    pub fn clear(&self) -> bool {
+    pub(crate) fn clear(&self) -> bool {
         let difference = (self.base.median - self.huge.median).abs();
         difference > self.base.mad + self.huge.mad && self.share().abs() > 1.0 / 30.0
     }
@@ -59,63 +59,63 @@ impl HugeGain {
 
 /// Where adding threads stops to pay.
 #[derive(Debug, Clone, Copy)]
-pub struct Saturation {
+pub(crate) struct Saturation {
     /// What the threads do.
-    pub kernel: Kernel,
+    pub(crate) kernel: Kernel,
     /// The fewest threads that reach four fifths of the most.
-    pub threads: u32,
+    pub(crate) threads: u32,
     /// The share of the most that they reach.
-    pub share: f64,
+    pub(crate) share: f64,
     /// GB/s of all threads where it is most.
-    pub most: f64,
+    pub(crate) most: f64,
     /// GB/s of one thread alone, when that was measured.
-    pub alone: Option<f64>,
+    pub(crate) alone: Option<f64>,
     /// The largest number of threads measured, and GB/s of each then.
-    pub last: (u32, f64),
+    pub(crate) last: (u32, f64),
 }
 
 impl Saturation {
     /// Whether adding the last threads hardly paid: four fifths were reached well before all took part.
-    pub fn reached(&self) -> bool {
+    pub(crate) fn reached(&self) -> bool {
         self.threads * 4 <= self.last.0 * 3
     }
 }
 
 /// A profile, and what follows from it.
 #[derive(Clone, Copy)]
-pub struct Findings<'a>(pub &'a MachineProfile);
+pub(crate) struct Findings<'a>(pub &'a MachineProfile);
 
 impl<'a> Findings<'a> {
     /// Nodes with cores.
-    pub fn cpu_nodes(self) -> Vec<u32> {
+    pub(crate) fn cpu_nodes(self) -> Vec<u32> {
         self.0.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
     /// Nodes with memory.
-    pub fn memory_nodes(self) -> Vec<u32> {
+    pub(crate) fn memory_nodes(self) -> Vec<u32> {
         self.0.topology.nodes.iter().filter(|n| n.memory > 0).map(|n| n.id).collect()
     }
 
     /// Nodes with memory and no cores.
-    pub fn memory_only(self) -> Vec<u32> {
+    pub(crate) fn memory_only(self) -> Vec<u32> {
         let of = self.0.topology.nodes.iter();
         of.filter(|n| n.memory > 0 && n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
     /// Nodes with cores and no memory.
-    pub fn without_memory(self) -> Vec<u32> {
+    pub(crate) fn without_memory(self) -> Vec<u32> {
         let of = self.0.topology.nodes.iter();
         of.filter(|n| n.memory == 0 && !n.cpus.is_empty()).map(|n| n.id).collect()
     }
 
     /// Cores: hardware threads with the same siblings are one.
-    pub fn cores(self) -> usize {
+    pub(crate) fn cores(self) -> usize {
         let cpus = &self.0.topology.cpus;
         cpus.iter().map(|c| c.siblings.first().unwrap_or(c.id)).collect::<BTreeSet<u32>>().len()
     }
 
     /// Packages (sockets).
-    pub fn packages(self) -> usize {
+    pub(crate) fn packages(self) -> usize {
         self.0.topology.cpus.iter().map(|c| c.package).collect::<BTreeSet<u32>>().len()
     }
 
@@ -127,29 +127,29 @@ impl<'a> Findings<'a> {
     }
 
     /// ns to a core's own node.
-    pub fn local(self) -> Option<Range> {
+    pub(crate) fn local(self) -> Option<Range> {
         self.latencies(|cpu, memory| cpu == memory)
     }
 
     /// ns to another node that has cores of its own.
-    pub fn remote(self) -> Option<Range> {
+    pub(crate) fn remote(self) -> Option<Range> {
         let own = self.cpu_nodes();
         self.latencies(|cpu, memory| cpu != memory && own.contains(&memory))
     }
 
     /// ns to the farthest memory from any core, wherever it is.
-    pub fn farthest(self) -> Option<f64> {
+    pub(crate) fn farthest(self) -> Option<f64> {
         self.latencies(|cpu, memory| cpu != memory).map(|range| range.high)
     }
 
     /// ns to nodes without cores.
-    pub fn to_memory_only(self) -> Option<Range> {
+    pub(crate) fn to_memory_only(self) -> Option<Range> {
         let only = self.memory_only();
         self.latencies(|_, memory| only.contains(&memory))
     }
 
     /// ns on average when pages are spread evenly over the nodes that have cores and memory.
-    pub fn spread(self) -> Option<f64> {
+    pub(crate) fn spread(self) -> Option<f64> {
         let (own, with_memory) = (self.cpu_nodes(), self.memory_nodes());
         let banks: Vec<u32> = own.iter().copied().filter(|n| with_memory.contains(n)).collect();
         let pairs = own.iter().flat_map(|&cpu| banks.iter().map(move |&memory| (cpu, memory)));
@@ -162,7 +162,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Local latency of the first node on which both kinds of pages were measured.
-    pub fn huge_gain(self) -> Option<HugeGain> {
+    pub(crate) fn huge_gain(self) -> Option<HugeGain> {
         let of = |node: u32, pages: PageKind| {
             let pairs = self.0.latency.pairs.iter();
             let mut of_node = pairs.filter(move |p| p.cpu_node == node && p.memory_node == node);
@@ -174,7 +174,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Local latency curves of the first node with one: base pages, huge pages.
-    pub fn staircases(self) -> Vec<&'a LatencyCurve> {
+    pub(crate) fn staircases(self) -> Vec<&'a LatencyCurve> {
         let curves = &self.0.latency.curves;
         let local = |c: &&LatencyCurve| c.cpu_node == c.memory_node && !c.points.is_empty();
         let node = curves.iter().find(local).map(|c| c.cpu_node);
@@ -185,7 +185,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Every bandwidth of the profile that is one.
-    pub fn rates(self) -> impl Iterator<Item = Rate<'a>> {
+    pub(crate) fn rates(self) -> impl Iterator<Item = Rate<'a>> {
         let alone = self.0.bandwidth.iter().map(|b| Rate {
             kernel: b.kernel,
             cpu_node: b.cpu_node,
@@ -206,13 +206,13 @@ impl<'a> Findings<'a> {
     }
 
     /// The kernel to speak of: triad, which everybody knows, or the next best that was measured.
-    pub fn kernel(self) -> Option<Kernel> {
+    pub(crate) fn kernel(self) -> Option<Kernel> {
         let known = [Kernel::Triad, Kernel::Read, Kernel::Copy, Kernel::Add, Kernel::Scale, Kernel::CopyNt];
         known.into_iter().find(|&k| self.rates().any(|r| r.kernel == k))
     }
 
     /// One thread on its own node's memory.
-    pub fn one_thread(self) -> Option<Rate<'a>> {
+    pub(crate) fn one_thread(self) -> Option<Rate<'a>> {
         let kernel = self.kernel()?;
         let own = |r: &Rate| match (r.cpu_node, r.memory) {
             (Some(node), Spot::Node(memory)) => node == *memory,
@@ -225,26 +225,26 @@ impl<'a> Findings<'a> {
     }
 
     /// The most that `kernel` reaches, wherever threads and memory are.
-    pub fn most(self, kernel: Kernel) -> Option<Rate<'a>> {
+    pub(crate) fn most(self, kernel: Kernel) -> Option<Rate<'a>> {
         let of = self.rates().filter(|r| r.kernel == kernel);
         of.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
     /// The most that any kernel reaches. Random and strided accesses are none of it: they count lines, not what is used.
-    pub fn most_of_all(self) -> Option<Rate<'a>> {
+    pub(crate) fn most_of_all(self) -> Option<Rate<'a>> {
         let of = self.rates().filter(|r| !matches!(r.kernel, Kernel::Random | Kernel::Strided));
         of.max_by(|a, b| a.total.median.total_cmp(&b.total.median))
     }
 
     /// The share of the theoretical bandwidth that the best kernel reaches, and that kernel's rate.
-    pub fn of_theory(self) -> Option<(f64, Rate<'a>)> {
+    pub(crate) fn of_theory(self) -> Option<(f64, Rate<'a>)> {
         let peak = self.0.theory.peak_gbs.filter(|&p| p > 0.0)?;
         let best = self.most_of_all()?;
         Some((best.total.median / peak, best))
     }
 
     /// All threads of a node on memory of another place: `(to its own, range to others' with cores, range to memory-only)`.
-    pub fn pair_rates(self, kernel: Kernel) -> (Option<Range>, Option<Range>, Option<Range>) {
+    pub(crate) fn pair_rates(self, kernel: Kernel) -> (Option<Range>, Option<Range>, Option<Range>) {
         let (own, only) = (self.cpu_nodes(), self.memory_only());
         let pairs = |wanted: &dyn Fn(u32, u32) -> bool| {
             let all = own.iter().flat_map(|&cpu| self.memory_nodes().into_iter().map(move |m| (cpu, m)));
@@ -261,7 +261,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Contention curves of the kernel that most of them are of: on one node with cores first, then spread.
-    pub fn contention(self) -> Vec<&'a ContentionCurve> {
+    pub(crate) fn contention(self) -> Vec<&'a ContentionCurve> {
         let curves = &self.0.contention;
         let count = |kernel: Kernel| curves.iter().filter(|c| c.kernel == kernel).count();
         let first = self.kernel().filter(|&k| count(k) > 0);
@@ -275,14 +275,14 @@ impl<'a> Findings<'a> {
     }
 
     /// The crowd on one node's memory.
-    pub fn crowd(self) -> Option<&'a ContentionCurve> {
+    pub(crate) fn crowd(self) -> Option<&'a ContentionCurve> {
         let own = self.cpu_nodes();
         let on_one = |c: &&ContentionCurve| matches!(&c.memory, Spot::Node(n) if own.contains(n));
         self.contention().into_iter().find(on_one)
     }
 
     /// Where a node's memory is saturated.
-    pub fn saturation(self) -> Option<Saturation> {
+    pub(crate) fn saturation(self) -> Option<Saturation> {
         let points = &self.crowd()?.points;
         let most = points.iter().map(|p| p.total.median).fold(0.0, f64::max);
         let last = points.last()?;
@@ -298,7 +298,7 @@ impl<'a> Findings<'a> {
     }
 
     /// All threads at once: GB/s on one node's memory and spread over the nodes, for the same number of threads.
-    pub fn one_against_spread(self) -> Option<(u32, f64, f64)> {
+    pub(crate) fn one_against_spread(self) -> Option<(u32, f64, f64)> {
         let last = self.crowd()?.points.last().filter(|p| p.threads > 1 && p.total.median > 0.0)?;
         let spread = self
             .contention()
@@ -312,7 +312,7 @@ impl<'a> Findings<'a> {
     }
 
     /// What could not be read or measured, and why: each sentence once.
-    pub fn missing(self) -> Vec<&'a str> {
+    pub(crate) fn missing(self) -> Vec<&'a str> {
         let p = self.0;
         let mut says: Vec<&str> = Vec::new();
         let listed = p.missing.iter().chain(&p.topology.missing).map(String::as_str);
@@ -326,13 +326,13 @@ impl<'a> Findings<'a> {
 
     /// The share of its figures' medians by which half of the repetitions miss them, typically, when that is too much to trust small
     /// differences: the machine was busy.
-    pub fn disturbed(self) -> Option<f64> {
+    pub(crate) fn disturbed(self) -> Option<f64> {
         let spreads = self.all().into_iter().map(|(_, m)| m.mad / m.median);
         Range::of(spreads).map(|r| r.middle).filter(|&typical| typical > 0.05)
     }
 
     /// Every measured quantity with its name, for the statements on spread.
-    pub fn all(self) -> Vec<(String, Measured)> {
+    pub(crate) fn all(self) -> Vec<(String, Measured)> {
         let p = self.0;
         let mut all = Vec::new();
         for x in &p.latency.pairs {
@@ -356,7 +356,7 @@ impl<'a> Findings<'a> {
 }
 
 /// A kernel in words.
-pub fn kernel_name(kernel: Kernel) -> &'static str {
+pub(crate) fn kernel_name(kernel: Kernel) -> &'static str {
     match kernel {
         Kernel::Copy => "copy",
         Kernel::Scale => "scale",
@@ -372,7 +372,7 @@ pub fn kernel_name(kernel: Kernel) -> &'static str {
 }
 
 /// Where memory lies, in words.
-pub fn spot_name(spot: &Spot) -> String {
+pub(crate) fn spot_name(spot: &Spot) -> String {
     match spot {
         Spot::Node(node) => format!("memory of node {node}"),
         Spot::Interleaved(nodes) => format!("interleaved over nodes {nodes}"),
@@ -386,7 +386,7 @@ pub fn spot_name(spot: &Spot) -> String {
 }
 
 /// Pages in words.
-pub fn pages_name(pages: PageKind) -> &'static str {
+pub(crate) fn pages_name(pages: PageKind) -> &'static str {
     match pages {
         PageKind::Base => "base",
         PageKind::Huge => "huge",

@@ -19,31 +19,31 @@ use genuma_probe::profile::{
 
 /// What a made-up machine is like.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
-    pub host: &'static str,
-    pub sockets: u32,
+pub(crate) struct Shape {
+    pub(crate) host: &'static str,
+    pub(crate) sockets: u32,
     /// Nodes of a socket.
-    pub nodes: u32,
+    pub(crate) nodes: u32,
     /// Cores of a node.
-    pub cores: u32,
+    pub(crate) cores: u32,
     /// Cores that share a last-level cache.
-    pub sharing: u32,
+    pub(crate) sharing: u32,
     /// Hardware threads of a core.
-    pub threads: u32,
+    pub(crate) threads: u32,
     /// Nodes without cores.
-    pub memory_only: u32,
+    pub(crate) memory_only: u32,
     /// GiB of a node.
-    pub gib: u64,
+    pub(crate) gib: u64,
     /// ns to local memory.
-    pub local_ns: f64,
+    pub(crate) local_ns: f64,
     /// Bytes of a last-level cache.
-    pub last_cache: u64,
+    pub(crate) last_cache: u64,
     /// GB/s of one core, and of a node's memory.
-    pub rates: (f64, f64),
+    pub(crate) rates: (f64, f64),
 }
 
 /// A virtual machine or a laptop.
-pub const SMALL: Shape = Shape {
+pub(crate) const SMALL: Shape = Shape {
     host: "bench-2",
     sockets: 1,
     nodes: 1,
@@ -58,7 +58,7 @@ pub const SMALL: Shape = Shape {
 };
 
 /// The usual server of a laboratory.
-pub const TWO: Shape = Shape {
+pub(crate) const TWO: Shape = Shape {
     host: "node17.cluster",
     sockets: 2,
     nodes: 1,
@@ -73,11 +73,11 @@ pub const TWO: Shape = Shape {
 };
 
 /// A server whose sockets are cut into halves.
-pub const FOUR: Shape =
+pub(crate) const FOUR: Shape =
     Shape { host: "quarter", sockets: 2, nodes: 2, cores: 8, sharing: 8, threads: 1, gib: 64, ..TWO };
 
 /// An older machine of eight sockets.
-pub const EIGHT: Shape = Shape {
+pub(crate) const EIGHT: Shape = Shape {
     host: "bigmem",
     sockets: 8,
     nodes: 1,
@@ -92,10 +92,10 @@ pub const EIGHT: Shape = Shape {
 };
 
 /// Four nodes with cores, and two of CXL memory.
-pub const EXPANDED: Shape = Shape { host: "cxl-lab", memory_only: 2, ..FOUR };
+pub(crate) const EXPANDED: Shape = Shape { host: "cxl-lab", memory_only: 2, ..FOUR };
 
 /// As many cores as there are.
-pub const LARGE: Shape = Shape {
+pub(crate) const LARGE: Shape = Shape {
     host: "turin",
     sockets: 2,
     nodes: 1,
@@ -110,7 +110,7 @@ pub const LARGE: Shape = Shape {
 };
 
 /// Every shape.
-pub const SHAPES: [Shape; 6] = [SMALL, TWO, FOUR, EIGHT, EXPANDED, LARGE];
+pub(crate) const SHAPES: [Shape; 6] = [SMALL, TWO, FOUR, EIGHT, EXPANDED, LARGE];
 
 /// A few per cent up or down, the same each time for the same number.
 fn wobble(seed: u64) -> f64 {
@@ -420,7 +420,7 @@ impl Shape {
     }
 
     /// The machine, all of it measured.
-    pub fn profile(&self) -> MachineProfile {
+    pub(crate) fn profile(&self) -> MachineProfile {
         let peak = f64::from(self.cpu_nodes()) * self.rates.1 * 1.28;
         MachineProfile {
             format: FORMAT.into(),
@@ -469,13 +469,13 @@ impl Shape {
 }
 
 /// What the plan that users run makes of a described machine. Its figures come from the probe's own model.
-pub fn planned(description: &str) -> MachineProfile {
+pub(crate) fn planned(description: &str) -> MachineProfile {
     let described: Synthetic = description.parse().expect("a description");
     modelled(described.topology().expect("a machine"), &Wish::full()).expect("a profile")
 }
 
 /// What a plan makes of each recorded machine on which something can be measured: real shapes, modelled figures.
-pub fn recorded() -> Vec<(String, MachineProfile)> {
+pub(crate) fn recorded() -> Vec<(String, MachineProfile)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../hardware/machine/tests/machines");
     let mut paths: Vec<_> =
         std::fs::read_dir(folder).expect("recordings").map(|e| e.expect("an entry").path()).collect();
@@ -494,7 +494,7 @@ fn modelled(topology: Topology, wish: &Wish) -> Option<MachineProfile> {
 
 /// A container on a machine of four nodes with gaps in their numbers: few CPUs, no huge pages, no firmware, little measured,
 /// memory that was not where it was asked for.
-pub fn container() -> MachineProfile {
+pub(crate) fn container() -> MachineProfile {
     let mut p = FOUR.profile();
     let renumber = |n: u32| [0, 2, 5, 9][n as usize % 4];
     p.host = None;
@@ -536,7 +536,7 @@ pub fn container() -> MachineProfile {
 }
 
 /// A machine on which nothing could be measured.
-pub fn bare() -> MachineProfile {
+pub(crate) fn bare() -> MachineProfile {
     MachineProfile {
         theory: Theory::default(),
         latency: Latency::default(),

@@ -14,7 +14,7 @@ use crate::report::plot::figure;
 /// What the sides of a matrix of measured figures are.
 const NODES: (&str, &str) = ("cores of node", "memory of node");
 /// Latency and bandwidth from node to node: two matrices, or a sentence where there is only one pair.
-pub fn maps(profile: &MachineProfile) -> String {
+pub(crate) fn maps(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let (rows, columns) = sides(f);
     if rows.len() > 1 || columns.len() > 1 {
@@ -137,7 +137,7 @@ fn bandwidth_map(profile: &MachineProfile) -> String {
 }
 
 /// The firmware's distances, where there is more than one node.
-pub fn distances(profile: &MachineProfile) -> String {
+pub(crate) fn distances(profile: &MachineProfile) -> String {
     let nodes = &profile.topology.nodes;
     if nodes.len() < 2 {
         return String::new();

@@ -5,25 +5,25 @@ use std::fmt::Write;
 use crate::report::markup::escape;
 
 /// What a cell says.
-pub struct Cell {
-    pub value: f64,
+pub(crate) struct Cell {
+    pub(crate) value: f64,
     /// What is written in it.
-    pub text: String,
+    pub(crate) text: String,
     /// What it says when pointed at.
-    pub title: String,
+    pub(crate) title: String,
 }
 
 /// A matrix of nodes by nodes.
-pub struct Matrix<'a> {
-    pub rows: &'a [u32],
-    pub columns: &'a [u32],
+pub(crate) struct Matrix<'a> {
+    pub(crate) rows: &'a [u32],
+    pub(crate) columns: &'a [u32],
     /// Row by row; absent where nothing was measured.
-    pub cells: Vec<Option<Cell>>,
+    pub(crate) cells: Vec<Option<Cell>>,
     /// Class of the colour in the style sheet.
-    pub style: &'static str,
+    pub(crate) style: &'static str,
     /// What the rows and the columns are.
-    pub axes: (&'static str, &'static str),
-    pub described: String,
+    pub(crate) axes: (&'static str, &'static str),
+    pub(crate) described: String,
 }
 
 /// Shades in the style sheet.
@@ -33,7 +33,7 @@ const TOP: f64 = 44.0;
 
 impl Matrix<'_> {
     /// The drawing: the larger a value, the stronger the shade.
-    pub fn draw(&self) -> String {
+    pub(crate) fn draw(&self) -> String {
         let n = self.columns.len().max(1) as f64;
         let wide = (372.0 / n).clamp(34.0, 92.0);
         let high = (wide * 0.72).clamp(26.0, 44.0);

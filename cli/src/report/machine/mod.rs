@@ -21,7 +21,7 @@ use super::markup::{binary, counted, date, duration, escape, figure, fill};
 use findings::{Findings, kernel_name, spot_name};
 
 /// The page, complete: style, words, drawing, plots and tables. There is no script in it.
-pub fn render(profile: &MachineProfile) -> String {
+pub(crate) fn render(profile: &MachineProfile) -> String {
     fill(include_str!("page.html"), |name| match name {
         "style" => [BASE_STYLE, include_str!("style.css")].concat(),
         "title" => escape(&title(profile)),

@@ -70,7 +70,7 @@ fn closing(rows: usize) -> String {
 }
 
 /// Every table of measured figures.
-pub fn tables(profile: &MachineProfile) -> String {
+pub(crate) fn tables(profile: &MachineProfile) -> String {
     let node = |n: u32| format!("node {n}");
     let pages = |p| pages_name(p).to_string();
     let levels = Table {
@@ -162,7 +162,7 @@ pub fn tables(profile: &MachineProfile) -> String {
 }
 
 /// The section of devices beside the CPUs; empty without any.
-pub fn devices(profile: &MachineProfile) -> String {
+pub(crate) fn devices(profile: &MachineProfile) -> String {
     if profile.devices.is_empty() {
         return String::new();
     }
@@ -190,7 +190,7 @@ pub fn devices(profile: &MachineProfile) -> String {
 }
 
 /// Where buffers were asked to be and where they were, and the modules of memory.
-pub fn checks(profile: &MachineProfile) -> String {
+pub(crate) fn checks(profile: &MachineProfile) -> String {
     let mut html = String::new();
     if !profile.buffers.is_empty() {
         html += &opening("Placement, checked with the kernel", profile.buffers.len());
@@ -237,7 +237,7 @@ pub fn checks(profile: &MachineProfile) -> String {
 }
 
 /// What is missing and why.
-pub fn missing(profile: &MachineProfile) -> String {
+pub(crate) fn missing(profile: &MachineProfile) -> String {
     let says = Findings(profile).missing();
     if says.is_empty() {
         return "<p>Nothing: all of the plan was measured.</p>".to_string();

@@ -8,7 +8,7 @@ use super::findings::{Findings, HugeGain, Range, Saturation, kernel_name};
 use crate::report::markup::{binary, counted, escape, figure};
 
 /// The section, as HTML: a sentence to take home, then a heading and a paragraph for each question.
-pub fn words(profile: &MachineProfile) -> String {
+pub(crate) fn words(profile: &MachineProfile) -> String {
     let f = Findings(profile);
     let parts = [
         (if several(f) { "Where data lies" } else { "How long loads wait" }, placement(f)),

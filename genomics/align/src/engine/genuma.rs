@@ -95,7 +95,7 @@ pub fn index_path(prefix: &Path) -> PathBuf {
 }
 
 /// The file beside the index at `prefix` that says which sequences are ALT contigs, if there is one.
-pub fn alt_path(prefix: &Path) -> PathBuf {
+pub(crate) fn alt_path(prefix: &Path) -> PathBuf {
     with_added(prefix, "alt")
 }
 

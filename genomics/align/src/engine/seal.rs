@@ -70,7 +70,7 @@ impl Sum {
     }
 
     /// Of what is in memory, by `threads` threads.
-    pub fn of_bytes(bytes: &[u8], threads: usize) -> Sum {
+    pub(crate) fn of_bytes(bytes: &[u8], threads: usize) -> Sum {
         let summed = Sum::of_stretches(bytes.len() as u64, threads, |range, hasher| {
             hasher.update(&bytes[range.start as usize..range.end as usize]);
             Ok::<_, Infallible>(())
@@ -231,7 +231,7 @@ impl Seal {
     ///
     /// # Errors
     /// It cannot be read, or is another one.
-    pub fn check_reference(&self, reference: &Path, threads: usize) -> Result<(), Error> {
+    pub(crate) fn check_reference(&self, reference: &Path, threads: usize) -> Result<(), Error> {
         if !reference.is_file() {
             return Ok(());
         }

@@ -45,7 +45,7 @@ const BANDWIDTH: usize = 1024;
 /// Version of its files (its `STI_FILE_FORMAT_VERSION`).
 const FORMAT: u32 = 7;
 /// Reads of a file whose mean length chooses the index, see [`read_length`].
-pub const PEEK: usize = 500;
+pub(crate) const PEEK: usize = 500;
 
 /// Options of its command line.
 #[derive(Debug, Clone, PartialEq, Default)]

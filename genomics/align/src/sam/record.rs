@@ -42,7 +42,7 @@ pub(crate) struct Fixed {
     pub mapq: u8,
     /// The same for the mate.
     pub mate: (i32, i32),
-    pub template_length: i32,
+    pub(crate) template_length: i32,
 }
 
 /// One record being appended to a buffer. The parts come in the order of the record: CIGAR, bases, qualities, tags.

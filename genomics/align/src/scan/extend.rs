@@ -220,8 +220,8 @@ mod trace {
     pub const DIAGONAL: u8 = 0;
     pub const DELETION: u8 = 1;
     pub const INSERTION: u8 = 2;
-    pub const DELETION_GOES_ON: u8 = 4;
-    pub const INSERTION_GOES_ON: u8 = 8;
+    pub(crate) const DELETION_GOES_ON: u8 = 4;
+    pub(crate) const INSERTION_GOES_ON: u8 = 8;
 }
 
 /// The best alignment of first bases with first bases with affine gaps (Gotoh 1982) in a band about the diagonal.

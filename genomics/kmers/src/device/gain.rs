@@ -12,7 +12,7 @@ const CHANGES_PER_KMER: f64 = 2.0;
 const ROWS_PER_KMER: f64 = 0.1;
 const ROW_BYTES: f64 = 16.0;
 /// Seconds to open a device and compile the kernels.
-pub const STARTUP_S: f64 = 1.5;
+pub(crate) const STARTUP_S: f64 = 1.5;
 /// Share of the count that has to be gained beyond that.
 const WORTH: f64 = 0.05;
 

@@ -29,9 +29,9 @@ pub struct OnDevice {
     /// Whose it is.
     pub device: Arc<Device>,
     /// Bytes of the device's memory that it may use.
-    pub device_bytes: u64,
+    pub(crate) device_bytes: u64,
     /// Bytes of the host's memory that it may use.
-    pub host_bytes: u64,
+    pub(crate) host_bytes: u64,
     /// What is told of what was done.
     pub devices: Devices,
 }

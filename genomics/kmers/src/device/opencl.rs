@@ -22,7 +22,7 @@ const STATE: usize = 4;
 
 /// A table on a device.
 #[derive(Debug)]
-pub struct OpenCl<const S: usize> {
+pub(crate) struct OpenCl<const S: usize> {
     sizes: Sizes,
     class: Class,
     slots: usize,

@@ -9,7 +9,7 @@ use crate::superkmer::{MAX_KMERS, MAX_RECORD, record_bytes};
 
 /// A piece of records that is being filled.
 #[derive(Debug)]
-pub struct Staged<B> {
+pub(crate) struct Staged<B> {
     bytes: B,
     len: usize,
     starts: Vec<u32>,

@@ -75,7 +75,7 @@ pub struct Sizes {
 }
 
 /// Bytes of a row with counters of `S` samples, and of a slot.
-pub const fn row_bytes<const S: usize>() -> usize {
+pub(crate) const fn row_bytes<const S: usize>() -> usize {
     size_of::<u64>() + S * size_of::<u32>()
 }
 

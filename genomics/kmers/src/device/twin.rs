@@ -12,7 +12,7 @@ const FREE: u64 = u64::MAX;
 
 /// A table in plain memory.
 #[derive(Debug)]
-pub struct Twin<const S: usize> {
+pub(crate) struct Twin<const S: usize> {
     k: u32,
     sizes: Sizes,
     class: Class,

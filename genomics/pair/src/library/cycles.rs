@@ -13,11 +13,11 @@ pub const QUALITIES: usize = 64;
 /// Qualities up to this one say that a base is worth nothing.
 const WORTHLESS: usize = 2;
 /// Units of the chance that a base is wrong.
-pub const CHANCE: f64 = 1e9;
+pub(crate) const CHANCE: f64 = 1e9;
 
 /// What the bases of one cycle of one mate are like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cycle {
+pub(crate) struct Cycle {
     /// A, C, G, T and what is none of them.
     pub bases: [u64; 5],
     /// Sum of the qualities.
@@ -53,7 +53,7 @@ impl Cycle {
 
 /// Where overlapping mates say otherwise. Numbers of wrong bases are halves: where both qualities are equal, either may be wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Disagreements {
+pub(crate) struct Disagreements {
     /// Bases compared, of both mates.
     pub faced: u64,
     /// Half-bases taken for wrong.
@@ -63,7 +63,7 @@ pub struct Disagreements {
     /// Half-bases by what the molecule has and what was read instead.
     pub substitutions: [[u64; 4]; 4],
     /// Bases that face another, and half-bases taken for wrong, by their quality.
-    pub by_quality: Vec<[u64; 2]>,
+    pub(crate) by_quality: Vec<[u64; 2]>,
     /// What the qualities of the bases compared say of how many are wrong, in billionths.
     pub chance: u64,
 }
@@ -88,16 +88,16 @@ impl Disagreements {
 
 /// All cycles of both mates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cycles {
+pub(crate) struct Cycles {
     /// By mate and cycle.
     pub of_mates: [Vec<Cycle>; 2],
     /// What overlaps say.
-    pub disagreements: Disagreements,
+    pub(crate) disagreements: Disagreements,
 }
 
 /// The chance that a base of each quality is wrong, in billionths.
 #[derive(Debug, Clone)]
-pub struct Chances([u64; QUALITIES]);
+pub(crate) struct Chances([u64; QUALITIES]);
 
 impl Default for Chances {
     fn default() -> Self {

@@ -46,7 +46,7 @@ pub struct MateFacts {
     /// Share of bases that are not known.
     pub n: Option<f64>,
     /// First cycles whose bases are others than those of the rest: how the ends of fragments were made shows there.
-    pub biased_start: usize,
+    pub(crate) biased_start: usize,
     /// From the first cycle on.
     pub cycles: Vec<CycleFacts>,
 }
@@ -95,7 +95,7 @@ pub struct ErrorRate {
     /// Share of the bases of a kind that were read as another, each orientation as read; A>C, A>G, ... T>G.
     pub substitutions: Vec<Substitution>,
     /// By quality.
-    pub by_quality: Vec<QualityFacts>,
+    pub(crate) by_quality: Vec<QualityFacts>,
 }
 
 /// One kind of wrong base.
@@ -109,7 +109,7 @@ pub struct Substitution {
 
 /// How good bases of one quality are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct QualityFacts {
+pub(crate) struct QualityFacts {
     /// Phred.
     pub quality: usize,
     /// Bases compared.
@@ -130,7 +130,7 @@ pub struct Duplicates {
     /// The same if no base of the beginnings had been read wrong.
     pub share: Option<Estimate>,
     /// Share of pairs that begin as an earlier one by chance, as depth has it; it is within `share`. Where the depth is known.
-    pub by_chance: Option<f64>,
+    pub(crate) by_chance: Option<f64>,
     /// Share of pairs that are copies beyond chance.
     pub copied: Option<Estimate>,
     /// Molecules in the library, if all are copied alike; nothing where too few copies were seen to tell.
@@ -151,7 +151,7 @@ pub struct Telomeres {
     /// Pairs with it in a million.
     pub per_million: Option<Estimate>,
     /// Pairs with each motif that is looked for.
-    pub motifs: Vec<(String, u64)>,
+    pub(crate) motifs: Vec<(String, u64)>,
 }
 
 /// Both samples.

@@ -6,7 +6,7 @@ use genuma_reads::{Mate, Pair, dna};
 
 /// A telomere's motif, and who has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Motif {
+pub(crate) struct Motif {
     /// The strand that ends a chromosome.
     pub bases: &'static [u8],
     /// Who has it.
@@ -14,7 +14,7 @@ pub struct Motif {
 }
 
 /// Those that are told apart.
-pub const MOTIFS: [Motif; 3] = [
+pub(crate) const MOTIFS: [Motif; 3] = [
     Motif { bases: b"TTAGGG", of: "vertebrates" },
     Motif { bases: b"TTTAGGG", of: "plants" },
     Motif { bases: b"TTAGG", of: "insects" },

@@ -8,7 +8,7 @@ use crate::somatic::SHORTEST_SV;
 use crate::variant::Side;
 
 /// How far apart two notations of a breakend may be, bp.
-pub const BREAKEND_TOLERANCE: usize = 50;
+pub(crate) const BREAKEND_TOLERANCE: usize = 50;
 /// How much two lengths of an insertion may differ, relative to the longer.
 const LENGTH_TOLERANCE: f64 = 0.2;
 

@@ -17,7 +17,7 @@ const MOST: usize = 6;
 
 /// Records of the truth and of the calls that spell the same sequence with others of their side.
 #[derive(Debug, Default)]
-pub struct SameSequence {
+pub(crate) struct SameSequence {
     /// Records of the truth.
     pub truth: HashSet<usize>,
     /// Calls.
@@ -44,7 +44,7 @@ impl Member {
 }
 
 /// Finds groups of near variants that spell the same sequence on both sides; `counts` says which calls do.
-pub fn same_sequence(
+pub(crate) fn same_sequence(
     truth: &[Record],
     calls: &[Record],
     counts: impl Fn(&Record) -> bool,

@@ -44,7 +44,7 @@ impl Allele {
     }
 
     /// Whether bases are only taken out or only put in.
-    pub fn is_gap(&self) -> bool {
+    pub(crate) fn is_gap(&self) -> bool {
         self.removed.is_empty() || self.added.is_empty()
     }
 

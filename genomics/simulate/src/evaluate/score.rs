@@ -44,9 +44,9 @@ pub struct Scores {
     /// Variants of the truth that were called.
     pub true_positives: usize,
     /// Variants of the truth that were not.
-    pub false_negatives: usize,
+    pub(crate) false_negatives: usize,
     /// Calls without a counterpart in the truth.
-    pub false_positives: usize,
+    pub(crate) false_positives: usize,
 }
 
 fn ratio(part: usize, rest: usize) -> Option<f64> {
@@ -155,7 +155,7 @@ pub struct Outcome {
     /// Found and all events of the truth by their CLASS.
     pub structural: BTreeMap<String, [usize; 2]>,
     /// Events found in the right orientation, in another one, and as an insertion instead of a duplication or copy.
-    pub structural_matches: [usize; 3],
+    pub(crate) structural_matches: [usize; 3],
     /// By class and position.
     pub misses: Vec<Miss>,
     /// By class and position.
@@ -261,7 +261,7 @@ fn linked(records: &[Record], members: Vec<usize>) -> Vec<Vec<usize>> {
 }
 
 /// Whether the bases `start..end` (0-based) of a contig lie in a repeat.
-pub type InRepeat<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
+pub(crate) type InRepeat<'a> = dyn Fn(&str, usize, usize) -> bool + 'a;
 
 /// Compares calls with the truth.
 pub fn score(

@@ -13,7 +13,7 @@ const SUBSTITUTIONS: f64 = 0.85;
 const LONGEST_INDEL: usize = 8;
 
 /// Adds `length` random bases to `seq`, whose GC content is `gc` (0 to 0.8) after most of the CpG have been lost.
-pub fn extend_random(seq: &mut Vec<u8>, length: usize, gc: f64, rng: &mut Rng) {
+pub(crate) fn extend_random(seq: &mut Vec<u8>, length: usize, gc: f64, rng: &mut Rng) {
     // With g for the GC content before, a quarter of g² is CpG, and each lost one takes a G or a C away.
     let lost = CPG_LOST as f64 / 8.0 / 4.0;
     let before = (1.0 - (1.0 - 4.0 * lost * gc).sqrt()) / (2.0 * lost);
@@ -48,7 +48,7 @@ pub fn random(length: usize, gc: f64, rng: &mut Rng) -> Vec<u8> {
 }
 
 /// Adds a copy of `source` to `copy` in which each base has changed with probability `divergence`.
-pub fn extend_aged(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut Rng) {
+pub(crate) fn extend_aged(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut Rng) {
     let mut at = 0;
     loop {
         let next = at + rng.skip(divergence).min(source.len() - at);
@@ -72,7 +72,7 @@ pub fn extend_aged(copy: &mut Vec<u8>, source: &[u8], divergence: f64, rng: &mut
 }
 
 /// A copy in which each base has changed with probability `divergence`.
-pub fn aged(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
+pub(crate) fn aged(source: &[u8], divergence: f64, rng: &mut Rng) -> Vec<u8> {
     let mut copy = Vec::with_capacity(source.len() + source.len() / 16 + 16);
     extend_aged(&mut copy, source, divergence, rng);
     copy
@@ -92,7 +92,7 @@ fn other(base: u8, rng: &mut Rng) -> u8 {
 }
 
 /// A length that is `mean` on average and falls off exponentially.
-pub fn exponential(mean: f64, rng: &mut Rng) -> usize {
+pub(crate) fn exponential(mean: f64, rng: &mut Rng) -> usize {
     (-mean * (1.0 - rng.unit()).ln()) as usize
 }
 

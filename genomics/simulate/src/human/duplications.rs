@@ -20,7 +20,7 @@ const AGAIN: f64 = 0.4;
 type Place = (usize, usize, usize);
 
 /// Copies stretches over others, the oldest first. `put` is told of chromosome, place, length and divergence of each.
-pub fn duplicate(seqs: &mut [Vec<u8>], rng: &mut Rng, put: &mut impl FnMut(usize, usize, usize, f64)) {
+pub(crate) fn duplicate(seqs: &mut [Vec<u8>], rng: &mut Rng, put: &mut impl FnMut(usize, usize, usize, f64)) {
     let total: usize = seqs.iter().map(Vec::len).sum();
     let mut left = (SHARE * total as f64) as usize;
     let longest = seqs.iter().map(Vec::len).max().unwrap_or(0) / LENGTHS.2;

@@ -43,7 +43,7 @@ struct Family {
 
 /// All families, the oldest first, each with the bases put in per base of the genome.
 #[derive(Debug)]
-pub struct Families(Vec<(Family, f64)>);
+pub(crate) struct Families(Vec<(Family, f64)>);
 
 /// Share of the sequence, age and subfamilies of the three generations of Alu. Each generation comes from the one
 /// before.

@@ -12,7 +12,7 @@ const WITHIN: (usize, usize, f64) = (1_000, 10_000, 0.02);
 
 /// GC content along a chromosome.
 #[derive(Debug)]
-pub struct Isochores {
+pub(crate) struct Isochores {
     /// First base and GC content of each stretch.
     starts: Vec<(usize, f64)>,
 }

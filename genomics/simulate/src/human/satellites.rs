@@ -4,7 +4,7 @@ use super::bases::{aged, extend_aged, random};
 use crate::rng::Rng;
 
 /// Length of a monomer of the alpha satellite, bp.
-pub const MONOMER: usize = 171;
+pub(crate) const MONOMER: usize = 171;
 /// Ancestors of the monomers, and how far each is from what all come from. Two monomers are 20% to 40% apart.
 const ANCESTORS: (usize, f64) = (5, 0.10);
 /// How far a monomer of a row is from its ancestor, from and to.
@@ -23,7 +23,7 @@ const SIMPLE: (&[u8], f64) = (b"CATTC", 0.08);
 
 /// The monomers that all alpha satellites come from.
 #[derive(Debug)]
-pub struct Alpha(Vec<Vec<u8>>);
+pub(crate) struct Alpha(Vec<Vec<u8>>);
 
 impl Alpha {
     /// Random ones.

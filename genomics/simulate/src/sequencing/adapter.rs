@@ -18,7 +18,7 @@ const NEXTERA: [(&str, &str); 2] = [
 
 /// The adapters of one sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Adapters {
+pub(crate) struct Adapters {
     /// As each mate reads them.
     sequences: [Vec<u8>; 2],
 }

@@ -18,7 +18,7 @@ pub struct Counts {
     /// Molecules made no longer than a read, dimers among them.
     pub short_inserts: u64,
     /// Molecules that are nothing but adapters.
-    pub adapter_dimers: u64,
+    pub(crate) adapter_dimers: u64,
     /// Molecules folded back on themselves.
     pub fold_backs: u64,
     /// Molecules joined from two fragments.
@@ -26,7 +26,7 @@ pub struct Counts {
     /// G read as T, in molecules.
     pub oxidised_bases: u64,
     /// C read as T, in molecules.
-    pub deaminated_bases: u64,
+    pub(crate) deaminated_bases: u64,
     /// Bases shown wrongly at places where every library shows them, in molecules.
     #[serde(skip_serializing_if = "super::params::is_default")]
     pub recurrent_errors: u64,
@@ -35,7 +35,7 @@ pub struct Counts {
     /// Tandem repeats whose length PCR changed, in molecules.
     pub pcr_slips: u64,
     /// Tandem repeats whose length sequencing changed, in mates.
-    pub sequencing_slips: u64,
+    pub(crate) sequencing_slips: u64,
     /// Mates that run into an adapter.
     pub adapter_mates: u64,
     /// Mates cut at their 3' ends.
@@ -43,7 +43,7 @@ pub struct Counts {
     /// Mates with a 3' part of quality 2.
     pub quality_tails: u64,
     /// Bases called N beyond what the qualities lead to.
-    pub n_bases: u64,
+    pub(crate) n_bases: u64,
 }
 
 impl std::ops::AddAssign for Counts {

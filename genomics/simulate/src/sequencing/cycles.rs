@@ -55,7 +55,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Whether all mates have the same number of bases of their molecule.
-    pub fn is_uniform(&self) -> bool {
+    pub(crate) fn is_uniform(&self) -> bool {
         self.models.len() == 1 && self.adapters.is_none() && self.params.machine.trimmed == 0.0
     }
 

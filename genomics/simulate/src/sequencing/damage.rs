@@ -62,7 +62,7 @@ fn strike(
 }
 
 /// Substitutions that PCR makes so early that all copies have them.
-pub fn copy_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut Counts) {
+pub(crate) fn copy_errors(molecule: &mut Molecule, rate: f64, rng: &mut Rng, counts: &mut Counts) {
     let mut at = rng.skip(rate);
     while at < molecule.len() {
         let base = &mut molecule.strand()[at];

@@ -14,11 +14,11 @@ pub struct Chromosome<'a> {
     /// Its sequence; if it is circular, twice.
     pub sequence: Sequence<'a>,
     /// Where in the reference its bases come from.
-    pub origins: Origins,
+    pub(crate) origins: Origins,
     /// How often the cell has it.
     pub copies: usize,
     /// Whether it has no ends.
-    pub circular: bool,
+    pub(crate) circular: bool,
 }
 
 /// Genomes with the share of the cells that have them.
@@ -26,7 +26,7 @@ pub type Mixture<'a> = Vec<(f64, &'a [Chromosome<'a>])>;
 
 /// A piece of a chromosome.
 #[derive(Debug, Clone, Copy)]
-pub struct Fragment<'a> {
+pub(crate) struct Fragment<'a> {
     chromosome: &'a Chromosome<'a>,
     start: usize,
     end: usize,
@@ -57,7 +57,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Where its first or last `length` bases come from; `None` when that is no one place.
-    pub fn end_place(&self, length: usize, last: bool) -> Option<Place> {
+    pub(crate) fn end_place(&self, length: usize, last: bool) -> Option<Place> {
         let length = length.min(self.len());
         let start = if last { self.end - length } else { self.start };
         self.chromosome.origins.place(start..start + length)
@@ -84,7 +84,7 @@ impl<'a> Fragment<'a> {
     }
 
     /// Whether it begins and ends with bases that are known.
-    pub fn has_known_ends(&self) -> bool {
+    pub(crate) fn has_known_ends(&self) -> bool {
         let known = |at: usize| self.chromosome.sequence.base(at) != b'N';
         self.len() == 0 || (known(self.start) && known(self.end - 1))
     }

@@ -34,7 +34,7 @@ impl<'a> Part<'a> {
 
 /// A molecule with adapters at its ends; the adapters are not among its bases. The strand that read 1 reads counts.
 #[derive(Debug, Clone)]
-pub struct Molecule<'a> {
+pub(crate) struct Molecule<'a> {
     bases: Vec<u8>,
     /// Whether `bases` are those of the other strand.
     reverse: bool,
@@ -47,7 +47,7 @@ pub struct Molecule<'a> {
     /// Whose it is.
     pub kind: Kind,
     /// Whether a target caught it.
-    pub captured: bool,
+    pub(crate) captured: bool,
 }
 
 impl<'a> Molecule<'a> {
@@ -66,7 +66,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Two adapters with nothing between them.
-    pub fn dimer() -> Self {
+    pub(crate) fn dimer() -> Self {
         Molecule {
             bases: vec![],
             reverse: false,
@@ -120,7 +120,7 @@ impl<'a> Molecule<'a> {
     }
 
     /// Whether a mate reads [`Self::bases`] from their end.
-    pub fn read_backwards(&self, mate: usize) -> bool {
+    pub(crate) fn read_backwards(&self, mate: usize) -> bool {
         self.reverse == (mate == 0)
     }
 

@@ -115,7 +115,7 @@ impl SequencingParams {
     }
 
     /// The longest of them, bases.
-    pub fn longest_read(&self) -> usize {
+    pub(crate) fn longest_read(&self) -> usize {
         self.read_lengths().iter().copied().max().unwrap_or(self.read_length)
     }
 

@@ -19,7 +19,7 @@ const HIGHEST: u8 = 41;
 
 /// Draws qualities and errors for mates of one length.
 #[derive(Debug)]
-pub struct QualityModel {
+pub(crate) struct QualityModel {
     length: usize,
     /// `[mate][position * SLOTS + slot]`
     tables: [Vec<u8>; 2],

@@ -67,7 +67,7 @@ impl Shown {
     }
 
     /// Shows wrong bases in a molecule that is a fragment as it is, from its end if `reverse`.
-    pub fn strike(
+    pub(crate) fn strike(
         &self,
         molecule: &mut Molecule,
         fragment: &Fragment,

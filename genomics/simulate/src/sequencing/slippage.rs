@@ -45,7 +45,7 @@ pub struct Slippage {
 
 /// A change of a tract's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slip {
+pub(crate) struct Slip {
     /// The tract.
     pub tract: Tract,
     /// Units gained, or lost if negative.

@@ -48,13 +48,13 @@ pub struct Tube<'a> {
 
 /// A fragment and where it was drawn from.
 #[derive(Debug, Clone, Copy)]
-pub struct Drawn<'a> {
+pub(crate) struct Drawn<'a> {
     /// The fragment.
     pub fragment: Fragment<'a>,
     /// Whose it is.
     pub kind: Kind,
     /// Whether a target caught it.
-    pub captured: bool,
+    pub(crate) captured: bool,
 }
 
 impl<'a> Source<'a> {
@@ -80,14 +80,14 @@ impl<'a> Tube<'a> {
     }
 
     /// A random fragment of a kind of DNA.
-    pub fn fragment_of(&self, kind: Kind, length: usize, rng: &mut Rng) -> Fragment<'a> {
+    pub(crate) fn fragment_of(&self, kind: Kind, length: usize, rng: &mut Rng) -> Fragment<'a> {
         let anywhere = |s: &&Source| s.kind == kind && matches!(s.sampling, Sampling::Anywhere(_));
         let source = self.sources.iter().find(anywhere).unwrap_or(&self.sources[0]);
         self.kept(source, length, rng)
     }
 
     /// A fragment of the same chromosome that begins up to `distance` bases from where another one does.
-    pub fn fragment_near(
+    pub(crate) fn fragment_near(
         &self,
         other: &Fragment<'a>,
         length: usize,

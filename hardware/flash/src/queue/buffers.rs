@@ -59,7 +59,7 @@ impl Buffers {
     ///
     /// # Safety
     /// The kernel is done with it.
-    pub unsafe fn take_back(&mut self, page: usize) {
+    pub(crate) unsafe fn take_back(&mut self, page: usize) {
         self.given[page] = false;
     }
 

@@ -83,7 +83,7 @@ fn batch(under_way: usize) -> usize {
 
 /// Why a way of reading is not to be had.
 #[derive(Debug)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// The system does not let us.
     System(io::Error),
     /// There is no memory.

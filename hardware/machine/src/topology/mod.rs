@@ -164,15 +164,15 @@ pub struct Access {
     /// 0: nearest initiators of any kind; 1: nearest CPUs.
     pub class: u32,
     /// The nodes whose access is described.
-    pub initiators: IdSet,
+    pub(crate) initiators: IdSet,
     /// Nanoseconds.
     pub read_latency_ns: Option<u64>,
     /// Nanoseconds.
-    pub write_latency_ns: Option<u64>,
+    pub(crate) write_latency_ns: Option<u64>,
     /// 1e6 bytes a second, as the kernel gives it.
     pub read_bandwidth_mbs: Option<u64>,
     /// 1e6 bytes a second, as the kernel gives it.
-    pub write_bandwidth_mbs: Option<u64>,
+    pub(crate) write_bandwidth_mbs: Option<u64>,
 }
 
 /// What a process may use of the machine.

@@ -3,7 +3,7 @@
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 pub const GIB: u64 = 1 << 30;
-pub const TIB: u64 = 1 << 40;
+pub(crate) const TIB: u64 = 1 << 40;
 
 const UNITS: [(u64, &str); 4] = [(TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
 

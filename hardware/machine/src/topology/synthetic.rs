@@ -52,7 +52,7 @@ pub struct Synthetic {
     /// Nodes with memory and no CPUs.
     pub memory_only: u32,
     /// Bytes of memory of each of those.
-    pub memory_only_memory: u64,
+    pub(crate) memory_only_memory: u64,
     /// Distances to itself, to the other of its pair, to all others.
     pub distances: [u32; 3],
 }

@@ -14,7 +14,7 @@ use crate::{IdSet, sys};
 const LARGEST: u64 = 16 << 20;
 
 /// Files by absolute path: those of a running system, or of a recording.
-pub trait Tree {
+pub(crate) trait Tree {
     /// Opens a file.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What was read so far.
-    pub fn into_seen(self) -> Seen {
+    pub(crate) fn into_seen(self) -> Seen {
         self.seen.into_inner()
     }
 
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The sentences noted so far.
-    pub fn take_missing(&self) -> Vec<String> {
+    pub(crate) fn take_missing(&self) -> Vec<String> {
         self.missing.take()
     }
 
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The lines of a file that hold `part`; none when there is no such file.
-    pub fn lines_with(&self, path: &str, part: &str) -> Result<Vec<String>, Error> {
+    pub(crate) fn lines_with(&self, path: &str, part: &str) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
         self.lines(path, |line| {
             if !line.contains(part) {

@@ -125,7 +125,7 @@ impl Kernel {
 }
 
 /// Reads `part` over and over with `pause` idle steps after each KiB, until told to stop; the bytes read.
-pub fn inject(part: &[f64], pause: u32, stop: &AtomicBool) -> u64 {
+pub(crate) fn inject(part: &[f64], pause: u32, stop: &AtomicBool) -> u64 {
     let mut read = 0;
     let mut sum = 0u64;
     while !part.is_empty() {

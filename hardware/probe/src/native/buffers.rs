@@ -59,7 +59,7 @@ impl Buffers {
     }
 
     /// Both at once.
-    pub fn ring_and_arrays(
+    pub(crate) fn ring_and_arrays(
         &mut self,
         job: &Chase,
         spot: &Spot,
@@ -178,7 +178,7 @@ fn part(lines: &mut [Line], bytes: u64) -> &mut [Line] {
 }
 
 /// Shares arrays out to threads on `nodes`, in their order: each set to the threads that it is for, in whole cache lines.
-pub fn shared_out<'a>(sets: &'a mut [Set], nodes: &[u32]) -> Vec<Arrays<'a>> {
+pub(crate) fn shared_out<'a>(sets: &'a mut [Set], nodes: &[u32]) -> Vec<Arrays<'a>> {
     let mut parts: Vec<Option<Arrays>> = nodes.iter().map(|_| None).collect();
     for set in sets {
         let mine = |at: &usize| set.node.is_none_or(|node| nodes[*at] == node);

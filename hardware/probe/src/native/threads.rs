@@ -12,7 +12,7 @@ const SPINS: u32 = 1 << 14;
 
 /// Where threads wait for each other, spinning, so that they go on within less than a microsecond of each other.
 #[derive(Debug)]
-pub struct Barrier {
+pub(crate) struct Barrier {
     parties: usize,
     waiting: AtomicUsize,
     turn: AtomicUsize,
@@ -62,14 +62,14 @@ pub struct Done<T> {
     /// What its work gave.
     pub result: T,
     /// The CPU it was found on.
-    pub found_on: u32,
+    pub(crate) found_on: u32,
 }
 
 /// Runs `work` on one thread for each CPU, each with its own input; results in the same order.
 ///
 /// # Errors
 /// A thread cannot be pinned, or panicked.
-pub fn on_cpus<I: Send, T: Send>(
+pub(crate) fn on_cpus<I: Send, T: Send>(
     cpus: &[u32],
     inputs: Vec<I>,
     work: impl Fn(I, &Barrier) -> T + Sync,

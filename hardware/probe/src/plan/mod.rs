@@ -120,7 +120,7 @@ pub struct Wish {
     /// Repetitions of everything.
     pub repetitions: u32,
     /// Seconds of a repetition of a chase.
-    pub repetition_s: f64,
+    pub(crate) repetition_s: f64,
     /// Largest array (a third of what is gone through) and largest ring, bytes.
     pub largest: u64,
     /// What is dropped from the start: 0 nothing, [`THINNEST`] all that can be.
@@ -128,7 +128,7 @@ pub struct Wish {
 }
 
 /// Most that can be dropped from a plan.
-pub const THINNEST: u32 = 5;
+pub(crate) const THINNEST: u32 = 5;
 
 impl Wish {
     /// Under a minute where there are few nodes.
@@ -222,7 +222,7 @@ impl Plan {
     }
 
     /// The jobs with the seconds that each should take.
-    pub fn timed_jobs(&self) -> impl Iterator<Item = (&Job, f64)> {
+    pub(crate) fn timed_jobs(&self) -> impl Iterator<Item = (&Job, f64)> {
         self.jobs.iter().zip(self.seconds.iter().copied())
     }
 

@@ -128,12 +128,12 @@ impl Sizes {
     }
 
     /// Bytes of the three arrays that one node's CPUs go through.
-    pub fn arrays_for_a_pair(&self, memory_node: u32) -> u64 {
+    pub(crate) fn arrays_for_a_pair(&self, memory_node: u32) -> u64 {
         self.arrays(TIMES * self.last_level.0, self.room(memory_node))
     }
 
     /// Bytes of the three arrays that all CPUs go through, spread over `nodes`.
-    pub fn arrays_for_all(&self, nodes: &IdSet) -> u64 {
+    pub(crate) fn arrays_for_all(&self, nodes: &IdSet) -> u64 {
         let least = nodes.iter().map(|node| self.room(node)).min().unwrap_or(0);
         self.arrays(TIMES * self.last_level.1, least)
     }
@@ -148,7 +148,7 @@ impl Sizes {
     }
 
     /// A guess at the ns of a load from a ring of this size, to choose how many make a repetition.
-    pub fn load_ns(&self, bytes: u64, pages: PageKind) -> f64 {
+    pub(crate) fn load_ns(&self, bytes: u64, pages: PageKind) -> f64 {
         let level = self.caches.iter().position(|cache| bytes <= *cache);
         let beyond_translations = if pages == PageKind::Base { 1.4 } else { 1.0 };
         match level {
@@ -188,7 +188,7 @@ fn rank(topology: &Topology, id: u32) -> usize {
 }
 
 /// The CPUs of a node that may be used: one of each core first.
-pub fn cpus_on(topology: &Topology, node: u32) -> Vec<u32> {
+pub(crate) fn cpus_on(topology: &Topology, node: u32) -> Vec<u32> {
     let mut cpus: Vec<u32> =
         usable_cpus(topology).iter().filter(|id| topology.cpu(*id).is_some_and(|c| c.node == node)).collect();
     cpus.sort_by_key(|id| (rank(topology, *id), *id));
@@ -196,7 +196,7 @@ pub fn cpus_on(topology: &Topology, node: u32) -> Vec<u32> {
 }
 
 /// All CPUs that may be used: one of each core first, those near to a node first.
-pub fn cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32> {
+pub(crate) fn cpus_by_distance(topology: &Topology, node: u32) -> Vec<u32> {
     let mut cpus: Vec<u32> = usable_cpus(topology).iter().collect();
     let away = |id: u32| topology.cpu(id).map_or(u32::MAX, |cpu| distance(topology, cpu.node, node));
     cpus.sort_by_key(|id| (rank(topology, *id), away(*id), *id));
@@ -228,7 +228,7 @@ pub fn ends(cores: usize, all: usize) -> Vec<usize> {
 }
 
 /// Numbers of threads from one to all: powers of two, those between on a fine scale, all cores, all hardware threads.
-pub fn thread_steps(cores: usize, all: usize, fine: bool) -> Vec<usize> {
+pub(crate) fn thread_steps(cores: usize, all: usize, fine: bool) -> Vec<usize> {
     let powers = (0..usize::BITS - 1).map(|i| 1usize << i).take_while(|n| *n < all);
     let mut steps: Vec<usize> =
         powers.flat_map(|n| if fine && n > 1 { vec![n, n + n / 2] } else { vec![n] }).collect();

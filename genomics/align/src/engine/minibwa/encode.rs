@@ -11,7 +11,7 @@ const LETTERS: &[u8; 10] = b"MIDNSHP=XB";
 
 /// What is the same for all records.
 pub(super) struct Format<'a> {
-    pub opts: &'a Opts,
+    pub(crate) opts: &'a Opts,
     pub contigs: &'a Contigs,
     /// The read group's identifier; empty for none.
     pub group: &'a [u8],

@@ -437,7 +437,7 @@ impl Hits {
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub index: &'a Index,
-    pub opts: &'a Opts,
+    pub(crate) opts: &'a Opts,
 }
 
 /// What a batch of reads looks like to C.

@@ -69,7 +69,7 @@ impl Sequences {
     }
 
     /// Stretches of bases that are none of the four: first base and the one behind the last, counted over all sequences.
-    pub fn ambiguous(&self) -> &[[u64; 2]] {
+    pub(crate) fn ambiguous(&self) -> &[[u64; 2]] {
         bytemuck::cast_slice(&self.image[self.ambiguous.clone()])
     }
 

@@ -35,7 +35,7 @@ pub fn numbers(reader: &Reader<'_>) -> Result<Option<IdSet>, Error> {
 }
 
 /// The CPUs that each node lists; nothing for the only node when it has no list.
-pub fn cpu_lists(
+pub(crate) fn cpu_lists(
     reader: &Reader<'_>,
     ids: &IdSet,
     shown: bool,
